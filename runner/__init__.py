@@ -1,0 +1,1 @@
+"""Ascend Runner: pinned Ascend images and the jobs that run in them."""

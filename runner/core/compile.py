@@ -1,0 +1,118 @@
+"""From a checked job and its stack to a plan: pure, the same input gives the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from runner.core.job import Job
+from runner.core.kinds import AnyStep
+from runner.core.order import needs_of
+from runner.core.plan import Note, Plan, PlannedStep, StepScope
+from runner.core.spec import Resources
+from runner.core.stack import Stack
+
+KnownArgs = Mapping[str, frozenset[str]]  # ms-swift command -> its argument names
+
+
+def compile_plan(job: Job, stack: Stack, known: KnownArgs, *, offline: bool = False) -> Plan:
+    """Say exactly what will run, with a reason for all that the spec does not say itself."""
+    spec = job.spec
+    return Plan(
+        name=spec.name,
+        stack=stack.stack,
+        image=spec.image,
+        generation=generation(job, stack),
+        timeout_s=spec.timeout,
+        steps=tuple(_step(job, i, stack, known, offline) for i in range(len(spec.steps))),
+    )
+
+
+def generation(job: Job, stack: Stack) -> str:
+    """The generation the job asks for, else the stack's first one."""
+    return job.spec.resources.generation or stack.generations[0]
+
+
+def scope_of(job: Job, index: int, stack: Stack, known: KnownArgs, *, offline: bool = False) -> StepScope:
+    """What the kind of a step may know of the job around it."""
+    spec, step = job.spec, job.spec.steps[index]
+    cpu = stack.cpu
+    asked = npus_of(spec.resources, step)
+    env = {**spec.env, **step.env}
+    return StepScope(
+        job=spec.name,
+        cpu=cpu,
+        npus=0 if cpu else asked,
+        nproc=_nproc(env, asked),
+        offline=offline,
+        known_args=known.get(step.swift_command or ""),
+        served=served_names(job),
+        env=spec.env,
+    )
+
+
+def npus_of(job: Resources, step: AnyStep) -> int:
+    """The devices a step holds: its own wish, else the job's; kinds that run on one device take one."""
+    own = step.resources.npus if step.resources else None
+    if own is not None:
+        return own
+    asked = job.npus or 0
+    asked = asked if step.spreads else min(asked, 1)
+    return asked if step.most_npus is None else min(asked, step.most_npus)
+
+
+def served_names(job: Job) -> dict[str, str]:
+    """The name under which each serve step offers its model."""
+    serves = [s for s in job.spec.steps if s.kind == "serve"]
+    single = len(serves) == 1
+    return {
+        s.name: str(
+            s.args.get("served_model_name") or (job.spec.name if single else f"{job.spec.name}-{s.name}")
+        )
+        for s in serves
+    }
+
+
+def _nproc(env: Mapping[str, str], asked: int) -> int:
+    written = env.get("NPROC_PER_NODE", "")
+    return int(written) if written.isdigit() and int(written) else max(1, asked)
+
+
+def _step(job: Job, index: int, stack: Stack, known: KnownArgs, offline: bool) -> PlannedStep:
+    spec, step = job.spec, job.spec.steps[index]
+    scope = scope_of(job, index, stack, known, offline=offline)
+    draft = step.draft(scope)
+    retry = step.retry or spec.retry
+    resources = step.resources or spec.resources
+    asked = npus_of(spec.resources, step)
+    notes = list(draft.notes)
+    if scope.cpu and asked:
+        why = f"stack '{stack.stack}' has no NPUs: {scope.nproc} process(es) on the CPU instead"
+        notes.append(Note(what=f"npus: {asked}", why=why))
+    return PlannedStep(
+        **{
+            **draft.model_dump(),
+            "needs": needs_of(spec.steps, index),
+            "env": {**spec.env, **step.env, **draft.env},
+            "notes": tuple(notes),
+        },
+        name=step.name,
+        kind=step.kind,
+        service=step.service,
+        npus=scope.npus,
+        nproc=scope.nproc,
+        nodes=resources.nodes,
+        extra_ports=resources.ports,
+        secrets=tuple(_secret(s) for s in step.secrets),
+        timeout_s=step.timeout,
+        grace_s=step.grace,
+        attempts=retry.attempts,
+        backoff_s=retry.backoff,
+        resume=retry.resume and draft.resumable,
+    )
+
+
+def _secret(secret: object) -> dict[str, str | None]:
+    if isinstance(secret, str):
+        return {secret: None}
+    assert isinstance(secret, dict)
+    return {name: where.file for name, where in secret.items()}

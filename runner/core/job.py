@@ -1,0 +1,132 @@
+"""A job spec: from the text a person wrote to a checked value, or to all that is wrong with it at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from pydantic import Field
+
+from runner.core.expr import evaluate
+from runner.core.kinds import AnyStep, Step
+from runner.core.params import apply_sets, missing_params, params_findings
+from runner.core.spec import NAME, Duration, Env, Model, Mount, Resources, Retry
+from runner.core.validate import in_order, validate
+from runner.core.yamltext import Document, Path, finding, read_yaml
+from runner.errors import Finding, SpecError
+
+RUN_WORDS = ("id", "name", "dir")
+STEP_CLASSES: dict[str, Any] = {get_args(c.model_fields["kind"].annotation)[0]: c for c in get_args(AnyStep)}
+
+
+class JobSpec(Model):
+    """What one submission asks for."""
+
+    name: str = Field(pattern=NAME)
+    stack: str | None = Field(default=None, description="a named set of pins; None: the site's default")
+    image: str | None = Field(default=None, description="an exact image reference, or `auto`")
+    resources: Resources = Resources()
+    params: dict[str, Any] = Field(default_factory=dict, description="null: must be given by --set")
+    env: Env = Field(default_factory=dict)
+    mounts: list[Mount] = Field(default_factory=list)
+    retry: Retry = Retry()
+    timeout: Duration | None = None
+    snapshot: bool = Field(
+        default=True, description="false: steps run in the job's own folder instead of a copy"
+    )
+    steps: list[Step] = Field(min_length=1)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A checked spec with the document it came from, so that later findings still know their place."""
+
+    document: Document
+    spec: JobSpec
+    params: Mapping[str, object]
+    single: bool  # the file has no `steps`; its one step stands at the top level
+
+    def step_path(self, index: int, *rest: str | int) -> Path:
+        """Where a step, or something in it, stands in the file."""
+        return tuple(rest) if self.single else ("steps", index, *rest)
+
+    def at(self, index: int, *rest: str | int, code: str, message: str, **more: Any) -> Finding:
+        """A finding about something in a step."""
+        return finding(self.document, self.step_path(index, *rest), code, message, **more)
+
+
+def read_job(raw: bytes, file: str, sets: Sequence[str] = ()) -> Job:
+    """Read, substitute and validate; SpecError with everything that is wrong with the file itself."""
+    doc = read_yaml(raw, file)
+    whole = dict(doc.value)
+    params = whole.get("params")
+    chosen = apply_sets(params if isinstance(params, dict) else {}, sets)
+    value, problems = evaluate(doc, _without_params(whole), (), _scope(whole, chosen), _late(whole))
+    assert isinstance(value, dict)
+    problems += [*missing_params(doc, chosen), *params_findings(doc)]
+    if isinstance(params, dict):
+        value["params"] = dict(chosen)
+    elif "params" in whole:
+        value["params"] = params
+    spec, wrong = _validated(doc, value)
+    findings = in_order([*wrong, *problems])
+    if spec is None or any(f.severity == "error" for f in findings):
+        raise SpecError(findings)
+    return Job(doc, spec, chosen, single="steps" not in doc.value)
+
+
+def _without_params(whole: Mapping[str, object]) -> dict[str, object]:
+    return {k: v for k, v in whole.items() if k != "params"}
+
+
+def _scope(whole: Mapping[str, object], params: Mapping[str, object]) -> dict[str, Mapping[str, object]]:
+    env = whole.get("env")
+    return {"params": params, "env": env if isinstance(env, dict) else {}}
+
+
+def _late(whole: Mapping[str, object]) -> Any:
+    steps = whole.get("steps")
+    names = [s.get("name") for s in steps if isinstance(s, dict)] if isinstance(steps, list) else []
+
+    def late(path: tuple[str, ...]) -> str | None:
+        from runner.core.wording import did_you_mean
+
+        match path:
+            case ("run", word) if word in RUN_WORDS:
+                return None
+            case ("run", *_):
+                return f"unknown name '{'.'.join(path)}'; run has {', '.join(RUN_WORDS)}"
+            case ("steps", step, _) if step in names:
+                return None
+            case ("steps", step, _):
+                return f"there is no step '{step}'{did_you_mean(step, [str(n) for n in names])}"
+            case ("steps", *_):
+                return "a step's output is written steps.<name>.<output>"
+        return f"unknown name '{'.'.join(path)}'{did_you_mean(path[0], ['params', 'env', 'steps', 'run'])}"
+
+    return late
+
+
+def _validated(doc: Document, value: dict[str, object]) -> tuple[JobSpec | None, list[Finding]]:
+    if "steps" in value or "kind" not in value:
+        return validate(doc, JobSpec, value)
+    kind = value["kind"]
+    step_class = STEP_CLASSES.get(kind) if isinstance(kind, str) else None
+    if step_class is None:
+        from runner.core.wording import did_you_mean
+
+        hint = did_you_mean(str(kind), STEP_CLASSES)
+        return None, [finding(doc, ("kind",), "unknown-kind", f"unknown kind '{kind}'{hint}", hint=_kinds())]
+    top = {k: v for k, v in value.items() if k in JobSpec.model_fields}
+    own = {k: v for k, v in value.items() if k not in JobSpec.model_fields}
+    step, wrong = validate(doc, step_class, {**own, "name": value.get("name", "step")})
+    if step is None:
+        _, more = validate(doc, JobSpec, {**top, "steps": [{"name": "step", "kind": "check"}]})
+        return None, [*wrong, *more]
+    spec, more = validate(doc, JobSpec, {**top, "steps": [{"name": "step", "kind": "check"}]})
+    return (spec.model_copy(update={"steps": [step]}) if isinstance(spec, JobSpec) else None), [*wrong, *more]
+
+
+def _kinds() -> str:
+    return "kinds: " + ", ".join(STEP_CLASSES)

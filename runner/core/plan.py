@@ -1,0 +1,147 @@
+"""What will be executed, before anyone decides where: the same input gives the same plan, byte for byte.
+
+Text in a plan may hold `${{ }}` references that only a placement can answer: `run.dir`, `run.inside` (the
+scripts that ship with the runner), `here.output`, `here.port.http`, `here.devices`, `steps.<name>.<output>`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+OUTPUT = "${{ here.output }}"
+INSIDE = "${{ run.inside }}"
+
+
+class Value(BaseModel):
+    """A frozen value of a plan."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Note(Value):
+    """Something the runner added to what the spec says, and why."""
+
+    what: str
+    why: str
+
+
+class Command(Value):
+    """One process to run to its end; `name` heads its part of the log."""
+
+    name: str
+    argv: tuple[str, ...]
+    env: dict[str, str] = Field(default_factory=dict)
+
+
+class Ready(Value):
+    """When a service counts as up: its own listener on the port answers `path`, and knows `model`."""
+
+    port: str = "http"
+    path: str | None = "/v1/models"
+    model: str | None = None
+    timeout_s: float = 1800.0
+
+
+class Output(Value):
+    """How an output is found after a step ended, relative to the run."""
+
+    find: Literal["path", "checkpoint", "best_checkpoint", "json", "endpoint", "host", "port"]
+    at: str = OUTPUT
+    key: str = ""
+
+
+class Draft(Value):
+    """What a kind says about one step: all that depends on its own fields."""
+
+    commands: tuple[Command, ...]
+    env: dict[str, str] = Field(default_factory=dict)
+    files: dict[str, str] = Field(default_factory=dict)  # name below the step's folder -> text
+    notes: tuple[Note, ...] = ()
+    ports: dict[str, int | None] = Field(default_factory=dict)  # None: any free one
+    ready: Ready | None = None
+    outputs: dict[str, Output] = Field(default_factory=dict)
+    needs: tuple[str, ...] = ()  # services this step talks to
+    stop: Literal["ranks", "tree"] = "tree"
+    resumable: bool = False
+    keep: bool = False
+
+
+class PlannedStep(Draft):
+    """A step of the plan: a draft with what the job as a whole adds."""
+
+    name: str
+    kind: str
+    service: bool = False
+    npus: int = 0
+    nproc: int = 1
+    nodes: int = 1
+    extra_ports: int = 0
+    secrets: tuple[dict[str, str | None], ...] = ()  # name -> file, or None for the submitter's environment
+    timeout_s: float | None = None
+    grace_s: float = 120.0
+    attempts: int = 1
+    backoff_s: float = 5.0
+    resume: bool = False
+
+
+class Plan(Value):
+    """All steps of a run in the order they were written."""
+
+    plan: Literal["plan/1"] = "plan/1"
+    name: str
+    stack: str | None
+    image: str | None
+    generation: str
+    timeout_s: float | None = None
+    steps: tuple[PlannedStep, ...]
+
+    def step(self, name: str) -> PlannedStep:
+        """The step of that name; KeyError when there is none."""
+        for step in self.steps:
+            if step.name == name:
+                return step
+        raise KeyError(name)
+
+    def consumers(self, service: str) -> tuple[str, ...]:
+        """The steps that a service lives for."""
+        return tuple(s.name for s in self.steps if service in s.needs)
+
+
+class StepScope(Value):
+    """What a kind may know of the job around its step."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+    job: str
+    cpu: bool  # no NPU in this stack
+    npus: int
+    nproc: int
+    offline: bool = False
+    known_args: frozenset[str] | None = (
+        None  # what the stack's ms-swift accepts for this step; None: not known
+    )
+    served: Mapping[str, str] = Field(default_factory=dict)  # service step -> served model name
+    env: Mapping[str, str] = Field(default_factory=dict)  # the job's and the step's own variables
+
+
+def argv_of(args: Mapping[str, Any]) -> list[str]:
+    """Render flags in order: a list is several values, a mapping one JSON text, null nothing."""
+    import json
+
+    def text(value: Any) -> str:
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, (dict, list)):
+            return json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
+        return repr(value) if isinstance(value, float) else str(value)
+
+    argv: list[str] = []
+    for name, value in args.items():
+        if value is None:
+            continue
+        values = [text(v) for v in value] if isinstance(value, list) else [text(value)]
+        argv += [f"--{name}", *values]
+    return argv

@@ -1,0 +1,1 @@
+"""The supervisor of one attempt, standard library only, shipped whole to every backend."""

@@ -1,0 +1,181 @@
+"""The local backend: `entry` and a process tree, in a stack's virtual environment."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import runner
+from runner.backends.venv import find_stack
+from runner.core.bind import Environment
+from runner.core.plan import Plan
+from runner.errors import HostError
+from runner.files import read_json
+
+_ENTRY = Path(runner.__file__).parent / "entry"
+_CANN = ("/usr/local/Ascend/ascend-toolkit/set_env.sh", "/usr/local/Ascend/nnal/atb/set_env.sh")
+_FIRST_PORT, _PORTS = 18_000, 12_000  # below the kernel's own range: no client socket takes one meanwhile
+_NEEDS_NO_STACK = {"command", "probe"}
+# What a step inherits of the submitter: who and where it is, how it reaches the network, nothing else.
+_KEPT = re.compile(
+    r"^(HOME|USER|LOGNAME|SHELL|PATH|LANG|LC_.*|TERM|TZ|TMPDIR|LD_LIBRARY_PATH|XDG_.*|SSL_CERT_.*|REQUESTS_CA_BUNDLE|"
+    r"CURL_CA_BUNDLE|(?i:https?_proxy|no_proxy|all_proxy)|MODELSCOPE_CACHE|HF_HOME|HF_ENDPOINT|HF_HUB_OFFLINE|"
+    r"OMP_.*|OPENBLAS_.*|MKL_.*)$"
+)
+
+
+class LocalBackend:
+    """Attempts as processes of this machine; of NPUs only those under /dev."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._children: dict[int, subprocess.Popen[bytes]] = {}
+
+    def environment(self, plan: Plan) -> Environment:
+        """The stack's programs first in PATH, and CANN's variables where CANN is installed."""
+        stack = find_stack(self._home, plan.stack) if plan.stack else None
+        if stack is None:
+            needing = [s.name for s in plan.steps if s.kind not in _NEEDS_NO_STACK]
+            if needing:
+                raise HostError(
+                    f"stack '{plan.stack}' is not installed, and step '{needing[0]}' needs it",
+                    hint=f"`runner stack install {plan.stack}` installs it; `--stack cpu` runs on the CPU",
+                )
+            return Environment(path_prepend=(str(Path(sys.executable).parent),))
+        asked = max(s.npus for s in plan.steps)
+        if asked > len(self.devices()):
+            raise HostError(
+                f"the job asks for {asked} NPU device(s) at once and this host has {len(self.devices())}",
+                hint="`--stack cpu` runs the same job on the CPU",
+            )
+        env = {"VIRTUAL_ENV": str(stack), "PYTHONNOUSERSITE": "1"}
+        return Environment(env=env, path_prepend=(str(stack / "bin"),), source=_CANN if asked else ())
+
+    def devices(self) -> list[int]:
+        """The numbers of /dev/davinci<N>."""
+        found = (re.fullmatch(r"davinci(\d+)", p.name) for p in Path("/dev").glob("davinci*"))
+        return sorted(int(m[1]) for m in found if m)
+
+    def free_port(self, taken: set[int], wanted: int | None) -> int | None:
+        """The wanted port when it is free, else the first free one of ours."""
+        if wanted is not None:
+            return wanted if wanted not in taken and _bindable(wanted) else None
+        start = os.getpid() % _PORTS
+        ports = (_FIRST_PORT + (start + i) % _PORTS for i in range(_PORTS))
+        return next((p for p in ports if p not in taken and _bindable(p)), None)
+
+    def launch(self, attempt: Path, environ: Mapping[str, str]) -> int:
+        """Start `entry`, in a session of its own."""
+        kept = {k: v for k, v in environ.items() if _KEPT.match(k)}
+        with (attempt / "entry.err").open("ab") as err:
+            child = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_ENTRY), str(attempt)],
+                env=kept, stdin=subprocess.DEVNULL, stdout=err, stderr=err, start_new_session=True, cwd="/",
+            )  # fmt: skip
+        self._children[child.pid] = child
+        return child.pid
+
+    def alive(self, attempt: Path) -> bool:
+        """By pid and start time, so that a reused pid is nobody's."""
+        return _entry_pid(attempt, self._children) is not None
+
+    def watch(self, attempt: Path) -> int | None:
+        """A pidfd of `entry`."""
+        pid = _entry_pid(attempt, self._children)
+        if pid is None:
+            return None
+        try:
+            return os.pidfd_open(pid)
+        except ProcessLookupError:
+            return None
+
+    def stop(self, attempt: Path) -> None:
+        """TERM to `entry`."""
+        pid = _entry_pid(attempt, self._children)
+        if pid is not None:
+            os.kill(pid, signal.SIGTERM)
+
+    def end_leftovers(self, attempt: Path, key: str) -> list[int]:
+        """KILL every process with this attempt in its environment, until there is none."""
+        ended: set[int] = set()
+        for _ in range(50):
+            left = _of_attempt(key)
+            if not left:
+                break
+            for pid in left:
+                ended.add(pid)
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+            time.sleep(0.05)
+        return sorted(ended)
+
+
+def _entry_pid(attempt: Path, children: Mapping[int, subprocess.Popen[bytes]]) -> int | None:
+    started = read_json(attempt / "started.json")
+    if started is None:
+        launched = read_json(attempt / "launched.json")
+        pid = int(launched["pid"]) if launched else 0
+        child = children.get(pid)
+        if child is not None:
+            return pid if child.poll() is None else None
+        return pid if pid and _runs_entry(pid, attempt) else None
+    pid = int(started["pid"])
+    if pid in children and children[pid].poll() is not None:
+        return None
+    return pid if start_ticks(pid) == started["start_ticks"] else None
+
+
+def _runs_entry(pid: int, attempt: Path) -> bool:
+    try:
+        return os.fsencode(attempt) in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
+def start_ticks(pid: int) -> int | None:
+    """When a living process started, in clock ticks since boot; None for a zombie or none."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    fields = stat.rpartition(")")[2].split()
+    return None if fields[0] in "ZX" else int(fields[19])
+
+
+def _of_attempt(key: str) -> list[int]:
+    mark = f"ASCEND_RUNNER_ATTEMPT={key}".encode()
+    found = []
+    for proc in Path("/proc").iterdir():
+        if not proc.name.isdigit() or int(proc.name) == os.getpid():
+            continue
+        try:
+            if (
+                mark in (proc / "environ").read_bytes().split(b"\0")
+                and start_ticks(int(proc.name)) is not None
+            ):
+                found.append(int(proc.name))
+        except OSError:
+            continue
+    return found
+
+
+def _bindable(port: int) -> bool:
+    for family, host in ((socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")):
+        try:
+            with socket.socket(family) as s:
+                s.bind(
+                    (host, port)
+                )  # without SO_REUSEADDR, as ms-swift looks: a port in TIME_WAIT is not free
+        except OSError as e:
+            if e.errno not in (97, 99):  # no such address family here
+                return False
+    return True

@@ -1,0 +1,112 @@
+"""From a file on disk to a checked job and its plan: the one door that check, plan and submit share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.cli.sitefile import LoadedSite, load_site
+from runner.core.compile import compile_plan
+from runner.core.job import Job, read_job
+from runner.core.jobcheck import check_job, missing_files, not_cached
+from runner.core.lint import ArgTable
+from runner.core.plan import Plan
+from runner.core.stack import Stack
+from runner.core.validate import in_order
+from runner.core.yamltext import MAX_BYTES, finding
+from runner.data.stacks import load_stack, stack_names
+from runner.errors import Finding, SpecError, UsageError
+
+DEFAULT_STACK = "cpu"
+
+
+@dataclass(frozen=True)
+class LoadedJob:
+    """A job that may start, with what is said about it all the same."""
+
+    path: Path
+    raw: bytes
+    job: Job
+    stack: Stack
+    plan: Plan
+    site: LoadedSite
+    warnings: list[Finding]
+
+
+def load_job(file: str, sets: Sequence[str], stack: str | None, *, offline: bool = False) -> LoadedJob:
+    """Read, check against everything that is known, and compile; SpecError with all that is wrong."""
+    raw = _read(file)
+    site = load_site()
+    job = read_job(raw, file, sets)
+    chosen = _stack(
+        job, stack or job.spec.stack or site.site.stack or DEFAULT_STACK, forced=stack is not None
+    )
+    table = arg_table(chosen)
+    findings = check_job(job, chosen, table)
+    folder = Path(file).absolute().parent
+    findings += missing_files(job, lambda name: (folder / Path(name).expanduser()).exists())
+    offline = offline or site.site.offline
+    if offline:
+        findings += not_cached(job, lambda what, name: _cached(what, name, folder, site))
+    findings = in_order(findings)
+    if any(f.severity == "error" for f in findings):
+        raise SpecError(findings)
+    known = {c: frozenset(table.names(c)) for c in table.commands} if table else {}
+    return LoadedJob(
+        Path(file).absolute(),
+        raw,
+        job,
+        chosen,
+        compile_plan(job, chosen, known, offline=offline),
+        site,
+        findings,
+    )
+
+
+def arg_table(stack: Stack) -> ArgTable | None:
+    """What the stack's ms-swift accepts; None when the stack has no ms-swift."""
+    from runner.data.load import swift_arg_table
+
+    version = stack.version("ms-swift")
+    if version is None:
+        return None
+    return ArgTable.of(swift_arg_table(version, stack.version("transformers"), stack.version("trl")))
+
+
+def _stack(job: Job, name: str, *, forced: bool) -> Stack:
+    if forced or job.spec.stack is None or name in stack_names():
+        return load_stack(name)
+    try:
+        return load_stack(name)
+    except UsageError as e:
+        raise SpecError([finding(job.document, ("stack",), "unknown-stack", e.message, hint=e.hint)]) from e
+
+
+def _read(file: str) -> bytes:
+    path = Path(file)
+    try:
+        with path.open("rb") as f:
+            return f.read(MAX_BYTES + 1)
+    except IsADirectoryError:
+        raise UsageError(f"{file} is a folder, not a job file", hint="name the YAML file in it") from None
+    except FileNotFoundError:
+        raise UsageError(f"there is no file {file}", hint="paths start at the folder you are in") from None
+    except (OSError, ValueError) as e:
+        raise UsageError(f"cannot read {file}: {e}") from e
+
+
+def _cached(what: str, name: str, folder: Path, site: LoadedSite) -> bool:
+    caches = site.site.caches
+    default = Path(os.environ.get("MODELSCOPE_CACHE", "~/.cache/modelscope/hub"))
+    scope = Path(caches.modelscope).expanduser() if caches.modelscope else default.expanduser()
+    face = Path(caches.huggingface or os.environ.get("HF_HOME", "~/.cache/huggingface")).expanduser()
+    kind = f"{what}s"
+    places = [
+        folder / name,
+        scope / kind / name.replace(".", "___"),
+        scope / kind / name,
+        face / "hub" / f"{kind}--{name.replace('/', '--')}",
+    ]
+    return any(p.exists() for p in places)

@@ -1,0 +1,106 @@
+"""The command line: names the commands, and is the only place that prints errors and exits."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any, NoReturn
+
+import click
+
+from runner.errors import RunnerError, SpecError
+
+COMMANDS = {
+    "check": "say everything that is wrong with a job file",
+    "plan": "print the exact command of every step, with reasons",
+    "submit": "start a job",
+    "ps": "list runs",
+    "show": "one run: its steps, outputs and results",
+    "logs": "what the steps print",
+    "wait": "wait for a run and return its exit code",
+    "stop": "stop a run; training saves a checkpoint first",
+    "stack": "list, install and adopt stacks of pinned packages",
+    "site": "show or make the site file",
+    "schema": "print the JSON schema of a job file",
+}
+
+
+class LazyGroup(click.Group):
+    """Imports a command only when it is used, so that --help is instant."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of a run's life."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command from its own file."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"runner.cli.{cmd_name}").command
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """With a suggestion for a mistyped command."""
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            from runner.core.wording import did_you_mean
+
+            ctx.fail(f"there is no command '{args[0]}'{did_you_mean(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """From the table, without importing anything."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
+@click.version_option(package_name="ascend-runner", prog_name="runner")
+def cli() -> None:
+    """Run ms-swift training, inference and serving jobs on Ascend NPUs, or on the CPU."""
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with one of the documented codes."""
+    try:
+        code = cli.main(prog_name="runner", standalone_mode=False)
+        _exit(code if isinstance(code, int) else 0)
+    except click.ClickException as e:
+        e.show()
+        _exit(2)
+    except click.Abort:
+        _exit(130)
+    except SpecError as e:
+        _show_findings(e)
+        _exit(e.exit_code)
+    except RunnerError as e:
+        click.echo(f"runner: {e.message}", err=True)
+        if e.hint:
+            click.echo(f"  hint: {e.hint}", err=True)
+        _exit(e.exit_code)
+    except BrokenPipeError:
+        sys.stderr.close()
+        _exit(141)
+
+
+def _show_findings(error: SpecError) -> None:
+    from runner.core.yamltext import format_finding
+
+    for found in error.findings:
+        click.echo(format_finding(found), err=True)
+
+
+def _exit(code: int) -> NoReturn:
+    import os
+
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (BrokenPipeError, ValueError):
+        os._exit(code)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""`runner stack`: the pinned sets of packages on this machine."""
+
+from __future__ import annotations
+
+import click
+
+from runner.cli import options
+
+
+@click.group("stack")
+def command() -> None:
+    """List, install and adopt stacks of pinned packages."""
+
+
+@command.command("list")
+@options.as_json
+def list_stacks(as_json: bool) -> None:
+    """List all stacks and where they are installed."""
+    from runner.backends.venv import find_stack
+    from runner.data.stacks import load_stack, stack_names
+    from runner.store.folders import default_home
+
+    home = default_home()
+    rows = [(load_stack(name), find_stack(home, name)) for name in stack_names()]
+    if as_json:
+        options.print_json(
+            "stacks/1",
+            {"stacks": [{**s.model_dump(), "installed": str(at) if at else None} for s, at in rows]},
+        )
+        return
+    for stack, at in rows:
+        click.echo(f"{stack.stack:<20} {'/'.join(stack.generations):<10} {stack.title}")
+        click.echo(f"{'':<20} {at or 'not installed'}")
+
+
+@command.command("install")
+@click.argument("name")
+def install(name: str) -> None:
+    """Install stack NAME as a virtual environment (cpu: about 100 s and 2 GB)."""
+    from runner.backends.venv import install_stack
+    from runner.data.stacks import load_stack, lock_of
+    from runner.errors import UsageError
+    from runner.store.folders import default_home
+
+    stack = load_stack(name)
+    if not lock_of(name).exists():
+        raise UsageError(
+            f"stack '{name}' cannot be installed as a virtual environment: it needs CANN",
+            hint=f"build its image, or `runner stack adopt {name} FOLDER` for an environment that has it",
+        )
+    install_stack(default_home(), stack, lock_of(name), lambda line: click.echo(line, err=True))
+
+
+@command.command("adopt")
+@click.argument("name")
+@click.argument("folder")
+def adopt(name: str, folder: str) -> None:
+    """Use the Python environment in FOLDER (conda, venv) as stack NAME."""
+    from pathlib import Path
+
+    from runner.backends.venv import adopt_stack
+    from runner.data.stacks import load_stack
+    from runner.store.folders import default_home
+
+    adopt_stack(default_home(), load_stack(name), Path(folder).expanduser())
+    click.echo(f"stack {name} is {folder}")
+
+
+@command.command("path")
+@click.argument("name")
+def path(name: str) -> None:
+    """Print where stack NAME is installed."""
+    from runner.backends.venv import find_stack
+    from runner.errors import HostError
+    from runner.store.folders import default_home
+
+    root = find_stack(default_home(), name)
+    if root is None:
+        raise HostError(f"stack '{name}' is not installed", hint=f"`runner stack install {name}`")
+    click.echo(str(root))

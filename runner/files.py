@@ -1,0 +1,38 @@
+"""Small files: there whole or not at all, and read without surprises."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import runner
+from runner.errors import UnreachableError
+
+INSIDE = Path(runner.__file__).parent / "inside"  # scripts that run inside a stack, not in the runner
+
+
+def write_atomic(path: Path, text: str) -> None:
+    """Write a file so that it is there whole or not at all."""
+    draft = path.with_name(path.name + ".new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with draft.open("w", encoding="utf-8") as f:
+            f.write(text)
+            f.flush()
+            os.fsync(f.fileno())
+        draft.replace(path)
+    except OSError as e:
+        raise UnreachableError(
+            f"cannot write {path}: {e.strerror}", hint="free disk space or set RUNNER_HOME"
+        ) from e
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The JSON object in a file; None when there is no such file or it is not one."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None

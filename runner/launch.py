@@ -1,0 +1,117 @@
+"""From a QUEUED step to a living attempt: take what it needs, write down what it is, start it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from runner.backends.base import Backend
+from runner.core.bind import Placement, bind
+from runner.core.plan import Plan, PlannedStep
+from runner.errors import RunnerError
+from runner.files import INSIDE, write_atomic
+from runner.store.collect import resume_point
+from runner.store.db import AttemptRow, Run, Step, Store
+
+Placed = dict[str, object]
+
+
+def attempt_folder(store: Store, attempt: AttemptRow) -> Path:
+    """Where an attempt's records and log are."""
+    return store.folder(attempt.run).attempt(attempt.step, attempt.n)
+
+
+def attempt_key(store: Store, attempt: AttemptRow) -> str:
+    """The attempt's name in its processes' environment: unique on this host over all homes."""
+    home = hashlib.sha256(os.fsencode(store.home.absolute())).hexdigest()[:8]
+    return f"{home}.{attempt.key}"
+
+
+def lease(store: Store, backend: Backend, step: Step, planned: PlannedStep) -> Placed | str:
+    """Ports and devices for one attempt, all or none; else why not."""
+    leases = store.leases()
+    taken = {int(r.split(":")[1]) for r in leases if r.startswith("port:")}
+    wanted = {**planned.ports, **{f"extra{i}": None for i in range(planned.extra_ports)}}
+    ports: dict[str, int] = {}
+    for name, number in wanted.items():
+        port = backend.free_port(taken | set(ports.values()), number)
+        if port is None:
+            return f"port {number} is in use" if number else "no TCP port is free"
+        ports[name] = port
+    free = [d for d in backend.devices() if f"npu:{d}" not in leases] if planned.npus else []
+    if len(free) < planned.npus:
+        holders = sorted({f"run {r}" for k, (r, _) in leases.items() if k.startswith("npu:")})
+        by = f"; {', '.join(holders)} hold the others" if holders else ""
+        return f"needs {planned.npus} NPU device(s), {len(free)} are free{by}"
+    devices = free[: planned.npus]
+    names = [f"port:{p}" for p in ports.values()] + [f"npu:{d}" for d in devices]
+    if names and not store.lease(step.run, step.name, names):
+        return "another run took a port or device at the same moment"
+    return {"ports": ports, "devices": devices}
+
+
+def launch(
+    store: Store, backend: Backend, site_env: Mapping[str, str], plan: Plan, attempt: AttemptRow
+) -> None:
+    """Write attempt.json and start `entry` on it; RunnerError when it cannot be started."""
+    run, planned = store.run(attempt.run), plan.step(attempt.step)
+    here = attempt_folder(store, attempt)
+    here.mkdir(parents=True, exist_ok=True)
+    place = _place(store, run, planned, attempt, here)
+    around = backend.environment(plan)
+    around = around.model_copy(update={"env": {**site_env, **around.env}})
+    bound = bind(planned, place, around, _secrets_file(planned, here))
+    for name, text in bound.files.items():
+        write_atomic(here / name, text)
+    write_atomic(here / "attempt.json", json.dumps(bound.record, ensure_ascii=False, indent=1) + "\n")
+    pid = backend.launch(here, os.environ)
+    write_atomic(here / "launched.json", json.dumps({"pid": pid}) + "\n")
+
+
+def _place(store: Store, run: Run, planned: PlannedStep, attempt: AttemptRow, here: Path) -> Placement:
+    folder = store.folder(run.id)
+    output = folder.output(planned.name)
+    resume = resume_point(planned, output) if attempt.n > 1 else None
+    if attempt.n > 1 and resume is None and output.exists():
+        output.rename(folder.attempt(planned.name, attempt.n - 1) / "output")
+    output.mkdir(parents=True, exist_ok=True)
+    return Placement(
+        attempt=attempt_key(store, attempt),
+        run={"id": str(run.id), "name": run.name, "dir": str(folder.path), "inside": str(INSIDE)},
+        step_dir=str(here),
+        output=str(output),
+        cwd=str(folder.snapshot if folder.snapshot.is_dir() else Path(run.file).parent),
+        ports=attempt.placed["ports"],
+        devices=tuple(attempt.placed["devices"]),
+        outputs={s.name: dict(s.outputs) for s in store.steps(run.id)},
+        resume_from=resume,
+    )
+
+
+def _secrets_file(planned: PlannedStep, here: Path) -> str | None:
+    """A file in memory that `entry` reads and removes, so that no secret is in argv, store or log."""
+    wanted = {name: file for secret in planned.secrets for name, file in secret.items()}
+    if not wanted:
+        return None
+    values = {name: _secret(planned.name, name, file) for name, file in wanted.items()}
+    memory = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else here
+    path = memory / f"ascend-runner-{hashlib.sha256(os.fsencode(here)).hexdigest()[:16]}.json"
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as f:
+        json.dump(values, f)
+    return str(path)
+
+
+def _secret(step: str, name: str, file: str | None) -> str:
+    if file is None:
+        if name not in os.environ:
+            message = f"step '{step}' needs the secret {name}, which is not in the environment"
+            raise RunnerError(message, hint=f"export {name}=... and submit again")
+        return os.environ[name]
+    try:
+        return Path(file).expanduser().read_text(encoding="utf-8").strip()
+    except OSError as e:
+        raise RunnerError(f"step '{step}' reads the secret {name} from {file}: {e.strerror}") from e

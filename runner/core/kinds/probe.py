@@ -46,20 +46,15 @@ class ProbeStep(StepBase):
             "body": body,
             "expect": self.expect.model_dump(exclude_none=True) if self.expect else None,
             "timeout_s": self.timeout or 300.0,
+            "out": f"{OUTPUT}/answer.json",
         }
-        argv = (
-            "python",
-            f"{INSIDE}/probe.py",
-            "${{ here.dir }}/request.json",
-            "--out",
-            f"{OUTPUT}/answer.json",
-        )
+        argv = ("python", f"{INSIDE}/probe.py", "${{ here.dir }}/request.json")
         return Draft(
             commands=(Command(name="probe", argv=argv),),
             files={"request.json": json.dumps(request, ensure_ascii=False, indent=1) + "\n"},
             outputs={
                 "result": Output(find="path", at=f"{OUTPUT}/answer.json"),
-                "answer": Output(find="json", at=f"{OUTPUT}/answer.json", key="answer"),
+                "answer": Output(find="json", at=f"{OUTPUT}/answer.json", key="normalised"),
             },
             needs=(self.target,),
         )

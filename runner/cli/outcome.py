@@ -30,7 +30,7 @@ def outcome(store: Store, run: int) -> int:
 
 
 def is_over(store: Store, run: int) -> bool:
-    """True when the run has ended, or all that is left are READY services that stay until they are stopped."""
+    """True when the run has ended, or only READY services that stay until they are stopped are left."""
     if store.run(run).ended:
         return True
     left = [s for s in store.steps(run) if s.ended is None]

@@ -5,25 +5,25 @@ from __future__ import annotations
 import re
 import shlex
 
-from runner.core.plan import Plan, PlannedStep
+from runner.core.plan import INSIDE, Plan, PlannedStep
 from runner.core.template import Ref, parse_template
 
-_DEFAULT_PORTS = {"http": 8000, "master": 29500}
+_HTTP, _MASTER, _EXTRA = 8000, 29500, 8100
 
 
 def shell_text(plan: Plan) -> str:
     """The whole plan; `RUN` is any folder, references become shell variables."""
-    head = [
-        f"# {plan.name}: stack {plan.stack}, generation {plan.generation}",
-        'RUN="$PWD/runs/' + plan.name + '"',
-    ]
-    inside = "${{ run.inside }}"
-    if any(inside in t for s in plan.steps for c in s.commands for t in c.argv):
+    head = [f"# {plan.name}: stack {plan.stack}, generation {plan.generation}"]
+    head.append("# In the job file's folder, with the stack's environment active:")
+    head.append('RUN="$PWD/runs/' + plan.name + '"')
+    if any(INSIDE in text for step in plan.steps for c in step.commands for text in c.argv):
         head.append("INSIDE=$(runner plan --inside)   # the scripts that ship with the runner")
-    return "\n".join([*head, *(line for step in plan.steps for line in _step(step))]) + "\n"
+    lines = [line for step in plan.steps for line in _step(plan, step)]
+    ends = ["", "kill $(jobs -p)   # the services"] if any(s.service for s in plan.steps) else []
+    return "\n".join([*head, *lines, *ends]) + "\n"
 
 
-def _step(step: PlannedStep) -> list[str]:
+def _step(plan: Plan, step: PlannedStep) -> list[str]:
     waits = f", after {', '.join(step.needs)}" if step.needs else ""
     lines = ["", f"# {step.name} ({step.kind}){waits}"]
     lines += [f"#   {note.what}: {note.why}" for note in step.notes]
@@ -31,84 +31,95 @@ def _step(step: PlannedStep) -> list[str]:
         for name, file in secret.items():
             lines.append(f"#   needs the secret {name}" + (f" from {file}" if file else ""))
     lines.append(f'mkdir -p "$RUN/{step.name}/output"')
-    for ref in _step_refs(step):
-        lines.append(f"{_variable(ref)}={_answer(ref)}")
+    lines += [f"{_variable(ref)}={_answer(plan, ref)}" for ref in _step_refs(step)]
     for name, text in step.files.items():
-        mark = "EOF" if "${{" in text else "'EOF'"
-        body = _expand(text) if "${{" in text else text
-        lines.append(f'cat > "$RUN/{step.name}/{name}" <<{mark}\n{body.rstrip()}\nEOF')
+        lines.append(_file(plan, step, name, text))
     for command in step.commands:
-        lines += _command(step, {**step.env, **command.env}, command.argv)
+        lines += _command(plan, step, {**step.env, **command.env}, command.argv)
     if step.ready:
-        port = _DEFAULT_PORTS["http"] if step.ports.get("http") is None else step.ports["http"]
         lines[-1] += " &"
-        lines.append(
-            f"until curl -sf http://127.0.0.1:{port}{step.ready.path or '/'} >/dev/null; do sleep 1; done"
-        )
+        url = f"http://127.0.0.1:{_port(plan, step, 'http')}{step.ready.path or '/'}"
+        lines.append(f"until curl -sf {url} >/dev/null; do sleep 1; done")
     return lines
 
 
-def _command(step: PlannedStep, env: dict[str, str], argv: tuple[str, ...]) -> list[str]:
+def _file(plan: Plan, step: PlannedStep, name: str, text: str) -> str:
+    parts = parse_template(text)
+    end, body = "'EOF'", text
+    if any(isinstance(p, Ref) for p in parts):
+        end = "EOF"
+        body = "".join(
+            re.sub(r"([\\$`])", r"\\\1", p) if isinstance(p, str) else _shell_ref(plan, step, p)
+            for p in parts
+        )
+    return f'cat > "$RUN/{step.name}/{name}" <<{end}\n{body.rstrip()}\nEOF'
+
+
+def _command(plan: Plan, step: PlannedStep, env: dict[str, str], argv: tuple[str, ...]) -> list[str]:
     """One word group a line, as the guide writes them: a flag with its values."""
-    groups = [[f"{name}={_word(value, step)}"] for name, value in env.items()]
-    head = [_word(t, step) for t in argv]
+    groups = [[f"{name}={_word(plan, step, value)}"] for name, value in env.items()]
+    words = [_word(plan, step, t) for t in argv]
     flags = [i for i, t in enumerate(argv) if t.startswith("--")] or [len(argv)]
-    groups.append(head[: flags[0]])
+    groups.append(words[: flags[0]])
     for start, end in zip(flags, [*flags[1:], len(argv)], strict=True):
-        groups.append(head[start:end])
+        groups.append(words[start:end])
     lines = [" ".join(g) for g in groups if g]
-    return [
-        line + " \\" if i < len(lines) - 1 else line
-        for i, line in enumerate(["  " * (i > 0) + t for i, t in enumerate(lines)])
-    ]
+    last = len(lines) - 1
+    return ["  " * (i > 0) + line + " \\" * (i < last) for i, line in enumerate(lines)]
 
 
-def _word(text: str, step: PlannedStep) -> str:
+def _word(plan: Plan, step: PlannedStep, text: str) -> str:
     parts = parse_template(text)
     if all(isinstance(p, str) for p in parts):
         return shlex.quote("".join(str(p) for p in parts))
-    quoted = "".join(_escaped(p) if isinstance(p, str) else _shell_ref(p, step) for p in parts)
-    return f'"{quoted}"' if not re.fullmatch(r"[\w.,:/-]+", quoted) else quoted
+    quoted = "".join(
+        re.sub(r'([\\"$`])', r"\\\1", p) if isinstance(p, str) else _shell_ref(plan, step, p) for p in parts
+    )
+    return quoted if re.fullmatch(r"[\w.,:/-]+", quoted) else f'"{quoted}"'
 
 
-def _escaped(text: str) -> str:
-    return re.sub(r'([\\"$`])', r"\\\1", text)
-
-
-def _shell_ref(ref: object, step: PlannedStep) -> str:
+def _shell_ref(plan: Plan, step: PlannedStep, ref: object) -> str:
     assert isinstance(ref, Ref)
     match ref.path:
         case ("run", "dir"):
             return "$RUN"
         case ("run", "inside"):
             return "$INSIDE"
+        case ("run", "id"):
+            return "1"
+        case ("run", "name"):
+            return plan.name
         case ("here", "output"):
             return f"$RUN/{step.name}/output"
         case ("here", "dir"):
             return f"$RUN/{step.name}"
         case ("here", "devices"):
-            return ",".join(map(str, range(step.npus)))
+            first = sum(s.npus for s in _living_services(plan, step))
+            return ",".join(str(first + i) for i in range(step.npus))
         case ("here", "port", name):
-            return str(step.ports.get(name) or _DEFAULT_PORTS.get(name, 8100))
-        case ("run", word):
-            return {"id": "1", "name": '$(basename "$RUN")'}.get(word, word)
-    return f"${_variable(ref)}"
+            return str(_port(plan, step, name))
+    return f"${{{_variable(ref)}}}"
 
 
-def _expand(text: str) -> str:
-    return "".join(
-        _escaped(p) if isinstance(p, str) else f"${_variable(p)}"
-        for p in parse_template(text)
-        if isinstance(p, (str, Ref))
-    )
+def _living_services(plan: Plan, step: PlannedStep) -> list[PlannedStep]:
+    """The services that hold their devices while this step runs."""
+    before = plan.steps[: plan.steps.index(step)]
+    return [s for s in before if s.service and (s.keep or step.name in plan.consumers(s.name))]
+
+
+def _port(plan: Plan, step: PlannedStep, name: str) -> int:
+    written = step.ports.get(name)
+    if written is not None:
+        return written
+    services = [s.name for s in plan.steps if s.service]
+    if name == "http":
+        return _HTTP + services.index(step.name)
+    return _MASTER if name == "master" else _EXTRA
 
 
 def _step_refs(step: PlannedStep) -> list[Ref]:
-    texts = (
-        [t for c in step.commands for t in (*c.argv, *c.env.values())]
-        + list(step.env.values())
-        + list(step.files.values())
-    )
+    texts = [t for c in step.commands for t in (*c.argv, *c.env.values())]
+    texts += [*step.env.values(), *step.files.values()]
     found = [p for t in texts for p in parse_template(t) if isinstance(p, Ref) and p.path[0] == "steps"]
     return list({r.path: r for r in found}.values())
 
@@ -117,25 +128,26 @@ def _variable(ref: Ref) -> str:
     return re.sub(r"\W", "_", "_".join(ref.path[1:])).upper()
 
 
-def _answer(ref: Ref) -> str:
-    _, step, output = ref.path
-    match output:
-        case "checkpoint":
-            return f'$(ls -d "$RUN/{step}/output"/checkpoint-* | grep -v -- -merged | sort -V | tail -n 1)'
-        case "best_checkpoint":
-            states = f'"$RUN/{step}/output"/checkpoint-*/trainer_state.json'
-            best = """grep -h -o '"best_model_checkpoint": *"[^"]*"' """
-            return f"$({best}{states} | tail -n 1 | cut -d'\"' -f4)"
+def _answer(plan: Plan, ref: Ref) -> str:
+    """How a shell finds another step's output."""
+    _, name, output = ref.path
+    step = plan.step(name)
+    at = step.outputs[output].at
+    match step.outputs[output].find:
         case "endpoint":
-            return "http://127.0.0.1:8000"
+            return f"http://127.0.0.1:{_port(plan, step, 'http')}"
         case "host":
             return "127.0.0.1"
         case "port":
-            return "8000"
-        case "model":
-            return f'"$RUN/{step}/output/model"'
-        case "result":
-            return f'"$RUN/{step}/output/result.jsonl"'
-        case "logging":
-            return f'"$RUN/{step}/output/logging.jsonl"'
-    return f'"$RUN/{step}/output"'
+            return str(_port(plan, step, "http"))
+    folder = _word(plan, step, at)
+    match step.outputs[output].find:
+        case "checkpoint":
+            return f"$(ls -d {folder}/checkpoint-* | grep -v -- -merged | sort -V | tail -n 1)"
+        case "best_checkpoint":
+            best = """grep -h -o '"best_model_checkpoint": *"[^"]*"'"""
+            return f"$({best} {folder}/checkpoint-*/trainer_state.json | tail -n 1 | cut -d'\"' -f4)"
+        case "json":
+            key = step.outputs[output].key
+            return f"$(python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))[\"{key}\"])' {folder})"
+    return folder

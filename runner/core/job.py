@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from runner.core.expr import evaluate
 from runner.core.kinds import AnyStep, Step
@@ -20,8 +20,8 @@ RUN_WORDS = ("id", "name", "dir")
 STEP_CLASSES: dict[str, Any] = {get_args(c.model_fields["kind"].annotation)[0]: c for c in get_args(AnyStep)}
 
 
-class JobSpec(Model):
-    """What one submission asks for."""
+class JobHead(Model):
+    """What holds for all steps of a job."""
 
     name: str = Field(pattern=NAME)
     stack: str | None = Field(default=None, description="a named set of pins; None: the site's default")
@@ -35,6 +35,11 @@ class JobSpec(Model):
     snapshot: bool = Field(
         default=True, description="false: steps run in the job's own folder instead of a copy"
     )
+
+
+class JobSpec(JobHead):
+    """What one submission asks for."""
+
     steps: list[Step] = Field(min_length=1)
 
 
@@ -108,9 +113,26 @@ def _late(whole: Mapping[str, object]) -> Any:
     return late
 
 
+def _quickly(value: Mapping[str, object]) -> JobSpec | None:
+    """A flawless spec, built with the classes of its own kinds alone; all of them take 0.15 s to build."""
+    steps = value.get("steps")
+    if not isinstance(steps, list) or not steps:
+        return None
+    classes = [STEP_CLASSES.get(str(s.get("kind"))) if isinstance(s, dict) else None for s in steps]
+    if None in classes:
+        return None
+    try:
+        head = JobHead.model_validate({k: v for k, v in value.items() if k != "steps"})
+        made = [c.model_validate(s) for c, s in zip(classes, steps, strict=True) if c is not None]
+    except ValidationError:
+        return None
+    return JobSpec.model_construct(**dict(head), steps=made)
+
+
 def _validated(doc: Document, value: dict[str, object]) -> tuple[JobSpec | None, list[Finding]]:
     if "steps" in value or "kind" not in value:
-        return validate(doc, JobSpec, value)
+        spec = _quickly(value)
+        return (spec, []) if spec else validate(doc, JobSpec, value)
     kind = value["kind"]
     step_class = STEP_CLASSES.get(kind) if isinstance(kind, str) else None
     if step_class is None:
@@ -121,11 +143,10 @@ def _validated(doc: Document, value: dict[str, object]) -> tuple[JobSpec | None,
     top = {k: v for k, v in value.items() if k in JobSpec.model_fields}
     own = {k: v for k, v in value.items() if k not in JobSpec.model_fields}
     step, wrong = validate(doc, step_class, {**own, "name": value.get("name", "step")})
-    if step is None:
-        _, more = validate(doc, JobSpec, {**top, "steps": [{"name": "step", "kind": "check"}]})
+    head, more = validate(doc, JobHead, top)
+    if step is None or head is None:
         return None, [*wrong, *more]
-    spec, more = validate(doc, JobSpec, {**top, "steps": [{"name": "step", "kind": "check"}]})
-    return (spec.model_copy(update={"steps": [step]}) if isinstance(spec, JobSpec) else None), [*wrong, *more]
+    return JobSpec.model_construct(**dict(head), steps=[step]), [*wrong, *more]
 
 
 def _kinds() -> str:

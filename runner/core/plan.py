@@ -18,7 +18,7 @@ INSIDE = "${{ run.inside }}"
 class Value(BaseModel):
     """A frozen value of a plan."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Note(Value):
@@ -113,7 +113,7 @@ class Plan(Value):
 class StepScope(Value):
     """What a kind may know of the job around its step."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, defer_build=True)
 
     job: str
     cpu: bool  # no NPU in this stack

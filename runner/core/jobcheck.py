@@ -30,7 +30,7 @@ def check_job(job: Job, stack: Stack, table: ArgTable | None) -> list[Finding]:
     if found:
         return found
     for i in range(len(job.spec.steps)):
-        found += _flags(job, i, table) + _processes(job, i, stack)
+        found += _flags(job, i, table) + _processes(job, i, stack) + _resume(job, i)
     if stack.cpu is False and job.spec.resources.generation not in (None, *stack.generations):
         wanted = job.spec.resources.generation
         message = f"stack '{stack.stack}' is for {', '.join(stack.generations)}, not {wanted}"
@@ -119,6 +119,17 @@ def _processes(job: Job, index: int, stack: Stack) -> list[Finding]:
         )
         found.append(_nproc(job, index, message))
     return found
+
+
+def _resume(job: Job, index: int) -> list[Finding]:
+    step = job.spec.steps[index]
+    retry = step.retry or job.spec.retry
+    if not (retry.resume and step.kind.startswith("megatron-") and step.kind != "megatron-export"):
+        return []
+    path = (*job.step_path(index), "retry", "resume") if step.retry else ("retry", "resume")
+    message = f"step '{step.name}' starts from the beginning when it is tried again"
+    hint = "ms-swift's Megatron training has no --resume_from_checkpoint"
+    return [_top(job, path, "no-resume", message, hint=hint, severity="warning")]
 
 
 def _nproc(job: Job, index: int, message: str) -> Finding:

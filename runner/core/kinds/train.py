@@ -134,7 +134,7 @@ def _megatron(step: SwiftStep, scope: StepScope, command: tuple[str, str]) -> Dr
         "check_model", False, "offline, ms-swift's look at the hub costs 22 s and no variable avoids it"
     )
     added.megatron(scope, step.env)
-    return _draft(step, added, command)
+    return _draft(step, added, command).model_copy(update={"resumable": False})
 
 
 def _draft(step: SwiftStep, added: Added, command: tuple[str, str]) -> Draft:

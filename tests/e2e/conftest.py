@@ -1,0 +1,53 @@
+"""What the end-to-end tests stand on: a home of their own, the real CLI, the real stack, a tiny model."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli import Cli
+
+from runner.backends.venv import find_stack, stack_folder
+from runner.store.folders import default_home
+
+ROOT = Path(__file__).parents[2]
+USER_HOME = default_home()
+
+
+@pytest.fixture(scope="session")
+def stack_python() -> Path:
+    root = find_stack(USER_HOME, "cpu")
+    if root is None:
+        if "CI" in os.environ:
+            pytest.fail("the cpu stack is not installed; `make setup` installs it")
+        pytest.skip("the cpu stack is not installed; `make setup` installs it")
+    return root / "bin" / "python"
+
+
+@pytest.fixture(scope="session")
+def tiny_model(stack_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tiny") / "model"
+    make = ROOT / "jobs" / "tiny" / "make_tiny.py"
+    subprocess.run(
+        [stack_python, make, "--out", folder], check=True, env={**os.environ, "HF_HUB_OFFLINE": "1"}
+    )
+    return folder
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Iterator[Cli]:
+    """The CLI on an empty home whose path has all that breaks careless shell code."""
+    home = tmp_path / "家 with 'quotes' & spaces"
+    stack = stack_folder(USER_HOME, "cpu")
+    if stack.exists():
+        (home / "stacks").mkdir(parents=True)
+        (home / "stacks" / "cpu").symlink_to(stack)
+    work = tmp_path / "作业 folder"
+    work.mkdir()
+    made = Cli(Path(sys.executable).parent / "runner", home, work)
+    yield made
+    made.stop_all()

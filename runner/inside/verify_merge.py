@@ -1,6 +1,5 @@
 """Verifies a merge: base plus adapter and the merged model must give the same logits."""
 # Runs inside a stack's environment: needs torch, transformers and peft, imports nothing of ours.
-# mypy: disable-error-code="import-not-found, import-untyped"
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def generation(job: Job, stack: Stack) -> str:
     return job.spec.resources.generation or stack.generations[0]
 
 
-def scope_of(job: Job, index: int, stack: Stack, known: KnownArgs, *, offline: bool = False) -> StepScope:
+def scope_of(job: Job, index: int, stack: Stack, known: KnownArgs) -> StepScope:
     """What the kind of a step may know of the job around it."""
     spec, step = job.spec, job.spec.steps[index]
     cpu = stack.cpu
@@ -43,7 +43,6 @@ def scope_of(job: Job, index: int, stack: Stack, known: KnownArgs, *, offline: b
         cpu=cpu,
         npus=0 if cpu else asked,
         nproc=_nproc(env, asked),
-        offline=offline,
         known_args=known.get(step.swift_command or ""),
         served=served_names(job),
         env=spec.env,
@@ -79,7 +78,7 @@ def _nproc(env: Mapping[str, str], asked: int) -> int:
 
 def _step(job: Job, index: int, stack: Stack, known: KnownArgs, offline: bool) -> PlannedStep:
     spec, step = job.spec, job.spec.steps[index]
-    scope = scope_of(job, index, stack, known, offline=offline)
+    scope = scope_of(job, index, stack, known)
     draft = step.draft(scope)
     retry = step.retry or spec.retry
     resources = step.resources or spec.resources
@@ -88,13 +87,16 @@ def _step(job: Job, index: int, stack: Stack, known: KnownArgs, offline: bool) -
     if scope.cpu and asked:
         why = f"stack '{stack.stack}' has no NPUs: {scope.nproc} process(es) on the CPU instead"
         notes.append(Note(what=f"npus: {asked}", why=why))
+    env = {**spec.env, **step.env, **draft.env}
+    if offline and step.swift_command and "HF_HUB_OFFLINE" not in env:
+        env["HF_HUB_OFFLINE"] = "1"
+        notes.append(Note(what="HF_HUB_OFFLINE=1", why="offline: no hub is asked"))
+    ready = draft.ready
+    if ready and step.timeout:
+        ready = ready.model_copy(update={"timeout_s": step.timeout})
+    drafted = draft.model_copy(update={"ready": ready, "env": env, "notes": tuple(notes)})
     return PlannedStep(
-        **{
-            **draft.model_dump(),
-            "needs": needs_of(spec.steps, index),
-            "env": {**spec.env, **step.env, **draft.env},
-            "notes": tuple(notes),
-        },
+        **{**drafted.model_dump(), "needs": needs_of(spec.steps, index)},
         name=step.name,
         kind=step.kind,
         service=step.service,

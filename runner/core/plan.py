@@ -119,7 +119,6 @@ class StepScope(Value):
     cpu: bool  # no NPU in this stack
     npus: int
     nproc: int
-    offline: bool = False
     known_args: frozenset[str] | None = (
         None  # what the stack's ms-swift accepts for this step; None: not known
     )

@@ -115,7 +115,9 @@ class StepBase(Model):
     env: Env = Field(default_factory=dict)
     resources: Resources | None = None
     secrets: list[Secret] = Field(default_factory=list)
-    timeout: Duration | None = None
+    timeout: Duration | None = Field(
+        default=None, description="of a service: how long it may take to be READY"
+    )
     grace: Duration = Field(
         default=120.0, description="how long a stopped step may take to save its checkpoint"
     )

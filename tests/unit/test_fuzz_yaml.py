@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel, ConfigDict, Field
 
-from runner.core.expr import evaluate, unknown_name
-from runner.core.validate import apply_sets, in_order, missing_params, params_findings, validate
-from runner.core.yamltext import finding_json, format_finding, read_yaml
+from runner.cli.jobfile import arg_table
+from runner.core.bind import Environment, Placement, bind
+from runner.core.compile import compile_plan
+from runner.core.job import read_job
+from runner.core.jobcheck import check_job
+from runner.core.params import apply_sets
+from runner.core.shelltext import shell_text
+from runner.core.yamltext import finding_json, format_finding
+from runner.data.stacks import load_stack
 from runner.errors import SpecError, UsageError
 
 VALID = """\
@@ -33,7 +38,7 @@ steps:
     kind: merge
     args:
       adapters: "${{ steps.train.checkpoint }}"
-      rank: "${{ params.rank }}"
+      max_length: "${{ params.rank }}"
   - {name: say, kind: command, command: [echo, "$${{ no }}", '模型'], needs: [train]}
   - name: text
     kind: command
@@ -42,62 +47,33 @@ steps:
 """
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+STACK = load_stack("swift-4.3-cann9.0")
+TABLE = arg_table(STACK)
 
 
-class _Resources(_Strict):
-    npus: int = Field(default=0, ge=0, le=64)
+def read_and_compile(raw: bytes) -> None:
+    """All that `runner plan` does with a file, and what binds it at the end."""
+    job = read_job(raw, "job.yaml")
+    findings = check_job(job, STACK, TABLE)
+    if any(f.severity == "error" for f in findings):
+        raise SpecError(findings)
+    plan = compile_plan(job, STACK, {})
+    shell_text(plan)
+    for step in plan.steps:
+        bind(step, PLACE, Environment())
 
 
-class _Mount(_Strict):
-    source: str
-    target: str = Field(pattern="^/")
-
-
-class _Swift(_Strict):
-    kind: Literal["sft", "merge"]
-    name: str
-    args: dict[str, Any] = Field(default_factory=dict)
-    resources: _Resources | None = None
-
-
-class _Command(_Strict):
-    kind: Literal["command"]
-    name: str
-    command: list[str] = Field(default_factory=list)
-    script: str | int | None = None
-    needs: list[str] = Field(default_factory=list)
-
-
-class _Job(_Strict):
-    name: str = Field(pattern="^[a-z0-9.-]+$")
-    resources: _Resources = _Resources()
-    params: dict[str, Any] = Field(default_factory=dict)
-    env: dict[Annotated[str, Field(pattern="^[A-Z_]+$")], str | int | bool] = Field(default_factory=dict)
-    mounts: list[_Mount] = Field(default_factory=list)
-    timeout: str | int | None = None
-    steps: list[Annotated[_Swift | _Command, Field(discriminator="kind")]] = Field(min_length=1)
-
-
-def _late(path: tuple[str, ...]) -> str | None:
-    return None if path[0] in ("steps", "run") else unknown_name(path[:1], ["params", "env", "steps", "run"])
-
-
-def _read_small_job(raw: bytes) -> object:
-    doc = read_yaml(raw, "job.yaml")
-    given_params = doc.value.get("params")
-    params = apply_sets(given_params if isinstance(given_params, dict) else {}, [])
-    value, found = evaluate(doc, doc.value, (), {"params": params, "env": {}}, _late)
-    job, wrong = validate(doc, _Job, value)
-    found = in_order([*params_findings(doc), *found, *missing_params(doc, params), *wrong])
-    if found or job is None:
-        raise SpecError(found)
-    return job
-
-
-# a reader of specs that is added here is held to the same promise
-READERS: list[Callable[[bytes], object]] = [_read_small_job]
+OUTPUTS = dict.fromkeys(("checkpoint", "output_dir", "model"), "v")
+PLACE = Placement(
+    attempt="a",
+    run={"id": "1", "name": "n", "dir": "/r", "inside": "/i"},
+    step_dir="/s",
+    output="/o",
+    cwd="/",
+    ports={"http": 1, "master": 2} | {f"extra{i}": i for i in range(64)},
+    outputs=dict.fromkeys(("train", "merge", "say", "text"), OUTPUTS),
+)
+READERS: list[Callable[[bytes], object]] = [read_and_compile]
 
 
 def hold(raw: bytes) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,24 +18,30 @@ from runner.launch import attempt_folder, attempt_key, launch, lease
 from runner.store.collect import collect_outputs
 from runner.store.db import AttemptRow, Run, Step, Store
 from runner.store.folders import snapshot
+from runner.store.memory import hold, let_go
 
 
-def submit(store: Store, plan: Plan, spec_text: bytes, source: Path, *, keep_snapshot: bool = True) -> int:
-    """Write the run down, with a copy of the job's folder; nothing has started yet."""
+def submit(
+    store: Store, backend: Backend, plan: Plan, spec_text: bytes, source: Path, *, copy: bool = True
+) -> int:
+    """Write the run down, with a copy of the job's folder; nothing starts yet."""
     run = store.add_run(plan, str(source))
     folder = store.folder(run)
     try:
         folder.path.mkdir(parents=True)
         write_atomic(folder.spec, spec_text.decode("utf-8", "replace"))
-        if keep_snapshot:
+        if copy:
             linked = snapshot(source.parent, folder.snapshot)
             write_atomic(
                 folder.path / "snapshot.json",
                 json.dumps({"source": str(source.parent), "linked": linked}) + "\n",
             )
+        hold(store.home, run, plan, os.environ, backend.inherited(os.environ))
         write_atomic(folder.plan, plan.model_dump_json(indent=1) + "\n")
     except (RunnerError, OSError) as e:
         store.drop_run(run)
+        let_go(store.home, run)
+        shutil.rmtree(folder.path, ignore_errors=True)
         if isinstance(e, RunnerError):
             raise
         raise UnreachableError(
@@ -106,6 +114,7 @@ class Engine:
                 if step.state not in STEP_ENDS:
                     moved |= self._step(run, plan, step)
         if self.store.run(run.id).ended:
+            let_go(self.store.home, run.id)
             Story(self.store, run.id).tell(event="ended", state=self.store.run(run.id).state)
 
     def _step(self, run: Run, plan: Plan, step: Step) -> bool:

@@ -11,10 +11,10 @@ from pathlib import Path
 from runner.backends.base import Backend
 from runner.core.bind import Placement, bind
 from runner.core.plan import Plan, PlannedStep
-from runner.errors import RunnerError
 from runner.files import INSIDE, write_atomic
 from runner.store.collect import resume_point
 from runner.store.db import AttemptRow, Run, Step, Store
+from runner.store.memory import hand_over, held_environ
 
 Placed = dict[str, object]
 
@@ -63,11 +63,12 @@ def launch(
     place = _place(store, run, planned, attempt, here)
     around = backend.environment(plan)
     around = around.model_copy(update={"env": {**site_env, **around.env}})
-    bound = bind(planned, place, around, _secrets_file(planned, here))
+    bound = bind(planned, place, around, hand_over(store.home, run.id, planned, here))
     for name, text in bound.files.items():
         write_atomic(here / name, text)
     write_atomic(here / "attempt.json", json.dumps(bound.record, ensure_ascii=False, indent=1) + "\n")
-    pid = backend.launch(here, os.environ)
+    environ = held_environ(store.home, run.id) or backend.inherited(os.environ)
+    pid = backend.launch(here, environ)
     write_atomic(here / "launched.json", json.dumps({"pid": pid}) + "\n")
 
 
@@ -89,29 +90,3 @@ def _place(store: Store, run: Run, planned: PlannedStep, attempt: AttemptRow, he
         outputs={s.name: dict(s.outputs) for s in store.steps(run.id)},
         resume_from=resume,
     )
-
-
-def _secrets_file(planned: PlannedStep, here: Path) -> str | None:
-    """A file in memory that `entry` reads and removes, so that no secret is in argv, store or log."""
-    wanted = {name: file for secret in planned.secrets for name, file in secret.items()}
-    if not wanted:
-        return None
-    values = {name: _secret(planned.name, name, file) for name, file in wanted.items()}
-    memory = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else here
-    path = memory / f"ascend-runner-{hashlib.sha256(os.fsencode(here)).hexdigest()[:16]}.json"
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as f:
-        json.dump(values, f)
-    return str(path)
-
-
-def _secret(step: str, name: str, file: str | None) -> str:
-    if file is None:
-        if name not in os.environ:
-            message = f"step '{step}' needs the secret {name}, which is not in the environment"
-            raise RunnerError(message, hint=f"export {name}=... and submit again")
-        return os.environ[name]
-    try:
-        return Path(file).expanduser().read_text(encoding="utf-8").strip()
-    except OSError as e:
-        raise RunnerError(f"step '{step}' reads the secret {name} from {file}: {e.strerror}") from e

@@ -25,6 +25,10 @@ class Backend(Protocol):
         """A TCP port that nobody listens on and that is not taken; None when the wanted one is busy."""
         ...
 
+    def inherited(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """What a step inherits of the submitter's environment."""
+        ...
+
     def launch(self, attempt: Path, environ: Mapping[str, str]) -> int:
         """Start `entry` on an attempt's folder and return a pid; it lives on when we die."""
         ...

@@ -23,8 +23,7 @@ _ENTRY = Path(runner.__file__).parent / "entry"
 _CANN = ("/usr/local/Ascend/ascend-toolkit/set_env.sh", "/usr/local/Ascend/nnal/atb/set_env.sh")
 _FIRST_PORT, _PORTS = 18_000, 12_000  # below the kernel's own range: no client socket takes one meanwhile
 _NEEDS_NO_STACK = {"command", "probe"}
-# What a step inherits of the submitter: who and where it is, how it reaches the network, nothing else.
-_KEPT = re.compile(
+_INHERITED = re.compile(
     r"^(HOME|USER|LOGNAME|SHELL|PATH|LANG|LC_.*|TERM|TZ|TMPDIR|LD_LIBRARY_PATH|XDG_.*|SSL_CERT_.*|REQUESTS_CA_BUNDLE|"
     r"CURL_CA_BUNDLE|(?i:https?_proxy|no_proxy|all_proxy)|MODELSCOPE_CACHE|HF_HOME|HF_ENDPOINT|HF_HUB_OFFLINE|"
     r"OMP_.*|OPENBLAS_.*|MKL_.*)$"
@@ -71,13 +70,17 @@ class LocalBackend:
         ports = (_FIRST_PORT + (start + i) % _PORTS for i in range(_PORTS))
         return next((p for p in ports if p not in taken and _bindable(p)), None)
 
+    def inherited(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """Who and where the submitter is and how it reaches the network, nothing else."""
+        return {k: v for k, v in environ.items() if _INHERITED.match(k)}
+
     def launch(self, attempt: Path, environ: Mapping[str, str]) -> int:
         """Start `entry`, in a session of its own."""
-        kept = {k: v for k, v in environ.items() if _KEPT.match(k)}
         with (attempt / "entry.err").open("ab") as err:
             child = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(_ENTRY), str(attempt)],
-                env=kept, stdin=subprocess.DEVNULL, stdout=err, stderr=err, start_new_session=True, cwd="/",
+                env=dict(environ), cwd="/", start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=err, stderr=err,
             )  # fmt: skip
         self._children[child.pid] = child
         return child.pid

@@ -29,7 +29,7 @@ def command(
     """Start job FILE. It goes on when this command or the terminal is gone."""
     import os
 
-    from runner.cli.home import open_store, revive
+    from runner.cli.home import make_backend, open_store, revive
     from runner.cli.jobfile import load_job
     from runner.core.yamltext import format_finding
     from runner.engine import submit
@@ -39,8 +39,10 @@ def command(
         click.echo(format_finding(warning), err=True)
     how = how or ("follow" if os.isatty(1) and not as_json else "detach")
     with open_store() as store:
-        _check_backend(store.home, loaded)
-        run = submit(store, loaded.plan, loaded.raw, loaded.path, keep_snapshot=loaded.job.spec.snapshot)
+        backend = make_backend(store.home)
+        backend.environment(loaded.plan)  # HostError now rather than a failed step later
+        copy = loaded.job.spec.snapshot
+        run = submit(store, backend, loaded.plan, loaded.raw, loaded.path, copy=copy)
         revive(store)
         if as_json:
             options.print_json(
@@ -76,15 +78,3 @@ def stay(store: object, run: int, how: str, *, quiet: bool = False) -> int:
         )
         return 0
     return outcome(store, run)
-
-
-def _check_backend(home: object, loaded: object) -> None:
-    """HostError now rather than a failed step later: the stack must be there, and the devices."""
-    from pathlib import Path
-
-    from runner.cli.home import make_backend
-    from runner.cli.jobfile import LoadedJob
-
-    assert isinstance(home, Path)
-    assert isinstance(loaded, LoadedJob)
-    make_backend(home).environment(loaded.plan)

@@ -28,7 +28,7 @@ STEP: Mapping[str, frozenset[str]] = {
 STEP_ENDS = frozenset(s for s, after in STEP.items() if not after)
 REASONS = (
     "exit_code", "signal", "oom", "timeout", "user", "port_taken", "not_ready", "entry_error", "device_fault",
-    "host_lost", "daemon_restart", "preflight", "dependency", "unfinished_output", "done",
+    "host_lost", "daemon_restart", "preflight", "dependency", "done",
 )  # fmt: skip
 STOPPED_BY = {  # intent of a stop -> the step's end, whatever its exit code, and what is said of it
     "user": ("CANCELLED", None),

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 from cli import Cli
@@ -256,6 +257,16 @@ def test_steps_do_not_inherit_the_submitters_tokens(cli: Cli) -> None:
     assert "HF_TOKEN" not in log
     assert "LOCAL_RANK" not in log
     assert "PATH=" in log
+
+
+def test_each_run_has_the_environment_of_its_own_submitter(cli: Cli) -> None:
+    cli("submit", cli.job(command("[sleep, '20']", "secrets: [A]"), "long.yaml"), TZ="Earth", A="first")
+    job = command("[sh, -c, 'echo $TZ ${#B}']", "secrets: [B]")
+    cli("submit", "--wait", cli.job(job), TZ="Mars", B="other")
+    assert "Mars 5" in cli("logs", "2").stdout.splitlines()
+    cli("stop", "1")
+    marks = [p for p in Path("/dev/shm").glob("ascend-runner-*") if b"first" in p.read_bytes()]
+    assert marks == []
 
 
 def test_a_killed_agent_is_replaced_and_nothing_runs_twice(cli: Cli) -> None:

@@ -44,10 +44,13 @@ class LocalBackend:
             needing = [s.name for s in plan.steps if s.kind not in _NEEDS_NO_STACK]
             if needing:
                 raise HostError(
-                    f"stack '{plan.stack}' is not installed, and step '{needing[0]}' needs it",
-                    hint=f"`runner stack install {plan.stack}` installs it; `--stack cpu` runs on the CPU",
+                    f"stack '{plan.stack}' is not on this host, and step '{needing[0]}' needs it",
+                    hint=f"{_how(plan)}; `--stack cpu` runs the job on the CPU",
                 )
             return Environment(path_prepend=(str(Path(sys.executable).parent),))
+        several = next((s.name for s in plan.steps if s.nodes > 1), None)
+        if several:
+            raise HostError(f"step '{several}' asks for several nodes, and this host is one")
         asked = max(s.npus for s in plan.steps)
         if asked > len(self.devices()):
             raise HostError(
@@ -120,6 +123,13 @@ class LocalBackend:
                     continue
             time.sleep(0.05)
         return sorted(ended)
+
+
+def _how(plan: Plan) -> str:
+    """The command that brings the stack here: those with CANN cannot be installed as packages alone."""
+    if plan.generation == "cpu":
+        return f"`runner stack install {plan.stack}` installs it"
+    return f"`runner stack adopt {plan.stack} FOLDER` names the Python environment that has it"
 
 
 def _entry_pid(attempt: Path, children: Mapping[int, subprocess.Popen[bytes]]) -> int | None:

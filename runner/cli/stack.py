@@ -76,5 +76,5 @@ def path(name: str) -> None:
 
     root = find_stack(default_home(), name)
     if root is None:
-        raise HostError(f"stack '{name}' is not installed", hint=f"`runner stack install {name}`")
+        raise HostError(f"stack '{name}' is not on this host", hint="`runner stack list` shows all")
     click.echo(str(root))

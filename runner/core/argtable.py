@@ -114,6 +114,8 @@ def reads_as_flag(token: str, flags: Mapping[str, object]) -> bool:
 
 def misfit(argument: Argument, token: str) -> str | None:
     """What a value must be when this one cannot become the argument's type or is no choice; None: it fits."""
+    if token == "--":
+        return "a value (the parser drops a lone '--')"
     if argument.choices is not None:
         return None if token in map(str, argument.choices) else "choice"
     match argument.type:

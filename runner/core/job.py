@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -142,11 +143,17 @@ def _validated(doc: Document, value: dict[str, object]) -> tuple[JobSpec | None,
         return None, [finding(doc, ("kind",), "unknown-kind", f"unknown kind '{kind}'{hint}", hint=_kinds())]
     top = {k: v for k, v in value.items() if k in JobSpec.model_fields}
     own = {k: v for k, v in value.items() if k not in JobSpec.model_fields}
-    step, wrong = validate(doc, step_class, {**own, "name": value.get("name", "step")})
+    step, wrong = validate(doc, step_class, {**own, "name": _step_name(value.get("name"))})
     head, more = validate(doc, JobHead, top)
     if step is None or head is None:
         return None, [*wrong, *more]
     return JobSpec.model_construct(**dict(head), steps=[step]), [*wrong, *more]
+
+
+def _step_name(job: object) -> str:
+    """The one step is called like its job, as far as a step may be."""
+    name = re.sub(r"[^a-zA-Z0-9_-]", "-", job) if isinstance(job, str) else ""
+    return name if re.match(r"[a-zA-Z_]", name) else f"_{name}"
 
 
 def _kinds() -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from runner.core.argtable import ArgTable, Argument, count_problem, flags_of, misfit, reads_as_flag
-from runner.core.plan import argv_of
+from runner.core.plan import texts_of
 from runner.core.wording import did_you_mean, listing, shown
 from runner.errors import Severity
 
@@ -63,14 +63,14 @@ def _softened(problem: ArgProblem, table: ArgTable, ignored: bool) -> ArgProblem
 
 
 def _ignores(args: Mapping[str, object], extra: Sequence[object]) -> bool:
-    given = argv_of({"x": args.get("ignore_args_error")})
+    given = texts_of(args.get("ignore_args_error"))
     if any(str(t).startswith("--ignore_args_error") for t in extra):
         return True
-    return len(given) == 2 and misfit(Argument("x", "bool"), given[1]) is None and given[1][0] in "tTyY1"
+    return len(given) == 1 and misfit(Argument("x", "bool"), given[0]) is None and given[0][0] in "tTyY1"
 
 
 def _check_arg(scope: _Scope, name: str, value: object) -> Iterator[ArgProblem]:
-    tokens = argv_of({name: value})[1:]
+    tokens = texts_of(value)
     late = any("${{" in t for t in tokens)  # the value is only known when the step starts
     known, negated = scope.flags.get(f"--{name}", (None, False))
     if known is None:
@@ -90,11 +90,9 @@ def _check_value(scope: _Scope, name: str, value: object, tokens: list[str]) -> 
         return
     items = value if isinstance(value, list) else [value]
     for item, token in zip(items, tokens, strict=True):
-        if reads_as_flag(token, scope.flags):
-            message = f"'{name}' cannot be {shown(item)}: ms-swift reads what starts with a dash as a flag"
-            single = argument.nargs != "+" or len(tokens) == 1
-            hint = f"write it as one word: `extra_args: ['--{name}={token}']`" if single else None
-            yield ArgProblem(name, "bad-type", message, hint)
+        if len(tokens) > 1 and reads_as_flag(token, scope.flags):
+            message = f"'{name}' cannot have {shown(item)} among several values: ms-swift reads it as a flag"
+            yield ArgProblem(name, "bad-type", message, "only a single value may start with a dash")
         elif must := misfit(argument, token):
             yield _misfit(argument, must, item, token)
 

@@ -128,19 +128,28 @@ class StepScope(Value):
 
 def argv_of(args: Mapping[str, Any]) -> list[str]:
     """Render flags in order: a list is several values, a mapping one JSON text, null nothing."""
-    import json
-
-    def text(value: Any) -> str:
-        if isinstance(value, bool):
-            return "true" if value else "false"
-        if isinstance(value, (dict, list)):
-            return json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
-        return repr(value) if isinstance(value, float) else str(value)
-
     argv: list[str] = []
     for name, value in args.items():
-        if value is None:
-            continue
-        values = [text(v) for v in value] if isinstance(value, list) else [text(value)]
-        argv += [f"--{name}", *values]
+        texts = texts_of(value)
+        if len(texts) == 1 and texts[0].startswith("-"):
+            argv.append(f"--{name}={texts[0]}")  # argparse takes `-1e-05` for a flag, unless it is joined
+        elif value is not None:
+            argv += [f"--{name}", *texts]
     return argv
+
+
+def texts_of(value: Any) -> list[str]:
+    """The values of a flag as a command line has them."""
+    if value is None:
+        return []
+    return [_text(v) for v in value] if isinstance(value, list) else [_text(value)]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (dict, list)):
+        import json
+
+        return json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
+    return repr(value) if isinstance(value, float) else str(value)

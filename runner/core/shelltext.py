@@ -18,9 +18,25 @@ def shell_text(plan: Plan) -> str:
     head.append('RUN="$PWD/runs/' + plan.name + '"')
     if any(INSIDE in text for step in plan.steps for c in step.commands for text in c.argv):
         head.append("INSIDE=$(runner plan --inside)   # the scripts that ship with the runner")
+    services = [s for s in plan.steps if s.service]
+    if services:
+        head.append("set -m   # each service is a process group of its own, to be ended as a whole")
     lines = [line for step in plan.steps for line in _step(plan, step)]
-    ends = ["", "kill $(jobs -p)   # the services"] if any(s.service for s in plan.steps) else []
-    return "\n".join([*head, *lines, *ends]) + "\n"
+    return "\n".join([*head, *lines, *_end(plan, services)]) + "\n"
+
+
+def _end(plan: Plan, services: list[PlannedStep]) -> list[str]:
+    """A service ends with its last consumer; one that has none, or is kept, runs on."""
+    lasting = [s for s in services if s.keep or not plan.consumers(s.name)]
+    lines = [f"kill -- -${_pid(s)}   # {s.name}" for s in reversed(services) if s not in lasting]
+    if lasting:
+        groups = " ".join(f"-${_pid(s)}" for s in reversed(lasting))
+        lines.append(f"trap 'kill -- {groups}' INT; wait; trap - INT   # serving; Ctrl-C ends it")
+    return ["", *lines] if lines else []
+
+
+def _pid(service: PlannedStep) -> str:
+    return re.sub(r"\W", "_", service.name).upper() + "_PID"
 
 
 def _step(plan: Plan, step: PlannedStep) -> list[str]:
@@ -30,14 +46,14 @@ def _step(plan: Plan, step: PlannedStep) -> list[str]:
     for secret in step.secrets:
         for name, file in secret.items():
             lines.append(f"#   needs the secret {name}" + (f" from {file}" if file else ""))
-    lines.append(f'mkdir -p "$RUN/{step.name}/output"')
+    lines.append(f'mkdir -p "$RUN/steps/{step.name}/output"')
     lines += [f"{_variable(ref)}={_answer(plan, ref)}" for ref in _step_refs(step)]
     for name, text in step.files.items():
         lines.append(_file(plan, step, name, text))
     for command in step.commands:
         lines += _command(plan, step, {**step.env, **command.env}, command.argv)
     if step.ready:
-        lines[-1] += " &"
+        lines += [lines.pop() + " &", f"{_pid(step)}=$!"]
         url = f"http://127.0.0.1:{_port(plan, step, 'http')}{step.ready.path or '/'}"
         lines.append(f"until curl -sf {url} >/dev/null; do sleep 1; done")
     return lines
@@ -52,7 +68,7 @@ def _file(plan: Plan, step: PlannedStep, name: str, text: str) -> str:
             re.sub(r"([\\$`])", r"\\\1", p) if isinstance(p, str) else _shell_ref(plan, step, p)
             for p in parts
         )
-    return f'cat > "$RUN/{step.name}/{name}" <<{end}\n{body.rstrip()}\nEOF'
+    return f'cat > "$RUN/steps/{step.name}/{name}" <<{end}\n{body.rstrip()}\nEOF'
 
 
 def _command(plan: Plan, step: PlannedStep, env: dict[str, str], argv: tuple[str, ...]) -> list[str]:
@@ -90,9 +106,9 @@ def _shell_ref(plan: Plan, step: PlannedStep, ref: object) -> str:
         case ("run", "name"):
             return plan.name
         case ("here", "output"):
-            return f"$RUN/{step.name}/output"
+            return f"$RUN/steps/{step.name}/output"
         case ("here", "dir"):
-            return f"$RUN/{step.name}"
+            return f"$RUN/steps/{step.name}"
         case ("here", "devices"):
             first = sum(s.npus for s in _living_services(plan, step))
             return ",".join(str(first + i) for i in range(step.npus))

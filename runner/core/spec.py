@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 NAME = r"^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$"
+STEP_NAME = r"^[a-zA-Z_][a-zA-Z0-9_-]{0,62}$"  # so that ${{ steps.<name>.<output> }} can be written
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -97,7 +98,7 @@ class SecretFile(Model):
 
 Secret = EnvName | dict[EnvName, SecretFile]
 Args = dict[str, Any]
-StepName = Annotated[str, Field(pattern=NAME)]
+StepName = Annotated[str, Field(pattern=STEP_NAME)]
 
 
 class StepBase(Model):

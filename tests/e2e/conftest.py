@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from cli import Cli
 
-from runner.backends.venv import find_stack, stack_folder
+from runner.backends.venv import find_stack
 from runner.store.folders import default_home
 
 ROOT = Path(__file__).parents[2]
@@ -39,13 +39,19 @@ def tiny_model(stack_python: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.fixture
-def cli(tmp_path: Path) -> Iterator[Cli]:
-    """The CLI on an empty home whose path has all that breaks careless shell code."""
-    home = tmp_path / "家 with 'quotes' & spaces"
-    stack = stack_folder(USER_HOME, "cpu")
-    if stack.exists():
-        (home / "stacks").mkdir(parents=True)
-        (home / "stacks" / "cpu").symlink_to(stack)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A fresh RUNNER_HOME, the real stacks in it; its path has all that breaks careless shell code."""
+    folder = tmp_path / "家 with 'quotes' & spaces"
+    folder.mkdir()
+    if (USER_HOME / "stacks").exists():
+        (folder / "stacks").symlink_to(USER_HOME / "stacks")
+    monkeypatch.setenv("RUNNER_HOME", str(folder))
+    return folder
+
+
+@pytest.fixture
+def cli(home: Path, tmp_path: Path) -> Iterator[Cli]:
+    """The CLI on that home, in a working folder of its own."""
     work = tmp_path / "作业 folder"
     work.mkdir()
     made = Cli(Path(sys.executable).parent / "runner", home, work)

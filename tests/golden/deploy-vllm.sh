@@ -1,12 +1,13 @@
 # deploy-vllm: stack swift-4.3-cann9.0, generation A2
 # In the job file's folder, with the stack's environment active:
 RUN="$PWD/runs/deploy-vllm"
+set -m   # each service is a process group of its own, to be ended as a whole
 
 # deploy-vllm (serve)
 #   --infer_backend vllm: engine vllm
 #   --served_model_name deploy-vllm: READY means an answer that knows this name
 #   ASCEND_RT_VISIBLE_DEVICES=${{ here.devices }}: the devices this step holds, as it sees them
-mkdir -p "$RUN/deploy-vllm/output"
+mkdir -p "$RUN/steps/deploy-vllm/output"
 ASCEND_RT_VISIBLE_DEVICES=0 \
   swift deploy \
   --model Qwen/Qwen2.5-7B-Instruct \
@@ -15,6 +16,7 @@ ASCEND_RT_VISIBLE_DEVICES=0 \
   --max_new_tokens 2048 \
   --infer_backend vllm \
   --served_model_name deploy-vllm &
+DEPLOY_VLLM_PID=$!
 until curl -sf http://127.0.0.1:8000/v1/models >/dev/null; do sleep 1; done
 
-kill $(jobs -p)   # the services
+trap 'kill -- -$DEPLOY_VLLM_PID' INT; wait; trap - INT   # serving; Ctrl-C ends it

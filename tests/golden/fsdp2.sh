@@ -9,7 +9,7 @@ RUN="$PWD/runs/fsdp2"
 #   ASCEND_RT_VISIBLE_DEVICES=${{ here.devices }}: the devices this step holds, as it sees them
 #   NPROC_PER_NODE=8: one process per device (guide, FAQ Q7)
 #   MASTER_PORT=${{ here.port.master }}: a port that no other job on this host uses
-mkdir -p "$RUN/train/output"
+mkdir -p "$RUN/steps/train/output"
 TASK_QUEUE_ENABLE=2 \
   CPU_AFFINITY_CONF=2 \
   PYTORCH_NPU_ALLOC_CONF=expandable_segments:True \
@@ -35,6 +35,6 @@ TASK_QUEUE_ENABLE=2 \
   --save_steps 100 \
   --eval_steps 100 \
   --save_total_limit 2 \
-  --output_dir "$RUN/train/output" \
+  --output_dir "$RUN/steps/train/output" \
   --add_version false \
   --check_model false

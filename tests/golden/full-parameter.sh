@@ -9,7 +9,7 @@ RUN="$PWD/runs/full-parameter"
 #   ASCEND_RT_VISIBLE_DEVICES=${{ here.devices }}: the devices this step holds, as it sees them
 #   NPROC_PER_NODE=8: one process per device (guide, FAQ Q7)
 #   MASTER_PORT=${{ here.port.master }}: a port that no other job on this host uses
-mkdir -p "$RUN/train/output"
+mkdir -p "$RUN/steps/train/output"
 ASCEND_RT_VISIBLE_DEVICES=0,1,2,3,4,5,6,7 \
   NPROC_PER_NODE=8 \
   MASTER_PORT=29500 \
@@ -28,6 +28,6 @@ ASCEND_RT_VISIBLE_DEVICES=0,1,2,3,4,5,6,7 \
   --save_steps 200 \
   --eval_steps 200 \
   --save_total_limit 2 \
-  --output_dir "$RUN/train/output" \
+  --output_dir "$RUN/steps/train/output" \
   --add_version false \
   --check_model false

@@ -7,7 +7,7 @@ RUN="$PWD/runs/galore"
 #   --add_version false: no dated sub-folder: one folder and one logging.jsonl over all retries
 #   --check_model false: offline, ms-swift's look at the hub costs 22 s and no variable avoids it
 #   ASCEND_RT_VISIBLE_DEVICES=${{ here.devices }}: the devices this step holds, as it sees them
-mkdir -p "$RUN/train/output"
+mkdir -p "$RUN/steps/train/output"
 ASCEND_RT_VISIBLE_DEVICES=0 \
   swift sft \
   --model Qwen/Qwen2.5-1.5B-Instruct \
@@ -26,6 +26,6 @@ ASCEND_RT_VISIBLE_DEVICES=0 \
   --max_length 2048 \
   --save_steps 100 \
   --save_total_limit 2 \
-  --output_dir "$RUN/train/output" \
+  --output_dir "$RUN/steps/train/output" \
   --add_version false \
   --check_model false

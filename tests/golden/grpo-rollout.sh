@@ -1,12 +1,13 @@
 # grpo-rollout: stack swift-4.3-cann9.0, generation A2
 # In the job file's folder, with the stack's environment active:
 RUN="$PWD/runs/grpo-rollout"
+set -m   # each service is a process group of its own, to be ended as a whole
 
 # rollout (rollout)
 #   --host 127.0.0.1: only this host reaches it; `host: 0.0.0.0` in args opens it to the network
 #   --port ${{ here.port.http }}: a leased port: ms-swift silently moves to another one when a port is busy
 #   ASCEND_RT_VISIBLE_DEVICES=${{ here.devices }}: the devices this step holds, as it sees them
-mkdir -p "$RUN/rollout/output"
+mkdir -p "$RUN/steps/rollout/output"
 TASK_QUEUE_ENABLE=0 \
   VLLM_ASCEND_ENABLE_NZ=0 \
   ASCEND_RT_VISIBLE_DEVICES=0,1 \
@@ -16,6 +17,7 @@ TASK_QUEUE_ENABLE=0 \
   --vllm_max_model_len 3072 \
   --host 127.0.0.1 \
   --port 8000 &
+ROLLOUT_PID=$!
 until curl -sf http://127.0.0.1:8000/health/ >/dev/null; do sleep 1; done
 
 # train (rlhf), after rollout
@@ -25,7 +27,7 @@ until curl -sf http://127.0.0.1:8000/health/ >/dev/null; do sleep 1; done
 #   ASCEND_RT_VISIBLE_DEVICES=${{ here.devices }}: the devices this step holds, as it sees them
 #   NPROC_PER_NODE=6: one process per device (guide, FAQ Q7)
 #   MASTER_PORT=${{ here.port.master }}: a port that no other job on this host uses
-mkdir -p "$RUN/train/output"
+mkdir -p "$RUN/steps/train/output"
 ROLLOUT_HOST=127.0.0.1
 ROLLOUT_PORT=8000
 TASK_QUEUE_ENABLE=0 \
@@ -59,8 +61,8 @@ TASK_QUEUE_ENABLE=0 \
   --log_completions true \
   --save_steps 100 \
   --save_total_limit 2 \
-  --output_dir "$RUN/train/output" \
+  --output_dir "$RUN/steps/train/output" \
   --add_version false \
   --check_model false
 
-kill $(jobs -p)   # the services
+kill -- -$ROLLOUT_PID   # rollout

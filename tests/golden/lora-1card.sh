@@ -7,7 +7,7 @@ RUN="$PWD/runs/lora-1card"
 #   --add_version false: no dated sub-folder: one folder and one logging.jsonl over all retries
 #   --check_model false: offline, ms-swift's look at the hub costs 22 s and no variable avoids it
 #   ASCEND_RT_VISIBLE_DEVICES=${{ here.devices }}: the devices this step holds, as it sees them
-mkdir -p "$RUN/train/output"
+mkdir -p "$RUN/steps/train/output"
 ASCEND_RT_VISIBLE_DEVICES=0 \
   swift sft \
   --model Qwen/Qwen2-7B-Instruct \
@@ -19,6 +19,6 @@ ASCEND_RT_VISIBLE_DEVICES=0 \
   --gradient_accumulation_steps 16 \
   --save_steps 100 \
   --eval_steps 100 \
-  --output_dir "$RUN/train/output" \
+  --output_dir "$RUN/steps/train/output" \
   --add_version false \
   --check_model false

@@ -10,7 +10,7 @@ RUN="$PWD/runs/megatron-lora"
 #   ASCEND_RT_VISIBLE_DEVICES=${{ here.devices }}: the devices this step holds, as it sees them
 #   MASTER_PORT=${{ here.port.master }}: a port that no other job on this host uses
 #   PYTHONPATH=/opt/Megatron-LM: the same Megatron-LM as MEGATRON_LM_PATH (guide, FAQ Q14)
-mkdir -p "$RUN/train/output"
+mkdir -p "$RUN/steps/train/output"
 MEGATRON_LM_PATH=/opt/Megatron-LM \
   PYTORCH_NPU_ALLOC_CONF=expandable_segments:True \
   NPROC_PER_NODE=4 \
@@ -39,6 +39,6 @@ MEGATRON_LM_PATH=/opt/Megatron-LM \
   --recompute_method uniform \
   --recompute_num_layers 1 \
   --save_steps 100 \
-  --output_dir "$RUN/train/output" \
+  --output_dir "$RUN/steps/train/output" \
   --add_version false \
   --check_model false

@@ -8,14 +8,14 @@ INSIDE=$(runner plan --inside)   # the scripts that ship with the runner
 #   --output_dir ${{ here.output }}/model: a fixed place that later steps and retries find
 #   ASCEND_RT_VISIBLE_DEVICES=${{ here.devices }}: the devices this step holds, as it sees them
 #   verify_merge.py: a merge is verified, not assumed (`verify: false` skips it)
-mkdir -p "$RUN/merge/output"
+mkdir -p "$RUN/steps/merge/output"
 ASCEND_RT_VISIBLE_DEVICES=0 \
   swift export \
   --adapters /data/out/checkpoint-100 \
   --merge_lora true \
-  --output_dir "$RUN/merge/output/model"
+  --output_dir "$RUN/steps/merge/output/model"
 ASCEND_RT_VISIBLE_DEVICES=0 \
   python "$INSIDE/verify_merge.py" \
   --adapter /data/out/checkpoint-100 \
-  --merged "$RUN/merge/output/model" \
-  --out "$RUN/merge/output/verify.json"
+  --merged "$RUN/steps/merge/output/model" \
+  --out "$RUN/steps/merge/output/verify.json"

@@ -9,7 +9,7 @@ RUN="$PWD/runs/multimodal"
 #   ASCEND_RT_VISIBLE_DEVICES=${{ here.devices }}: the devices this step holds, as it sees them
 #   NPROC_PER_NODE=4: one process per device (guide, FAQ Q7)
 #   MASTER_PORT=${{ here.port.master }}: a port that no other job on this host uses
-mkdir -p "$RUN/train/output"
+mkdir -p "$RUN/steps/train/output"
 MAX_PIXELS=1003520 \
   ASCEND_RT_VISIBLE_DEVICES=0,1,2,3 \
   NPROC_PER_NODE=4 \
@@ -37,6 +37,6 @@ MAX_PIXELS=1003520 \
   --dataloader_num_workers 4 \
   --save_steps 100 \
   --save_total_limit 2 \
-  --output_dir "$RUN/train/output" \
+  --output_dir "$RUN/steps/train/output" \
   --add_version false \
   --check_model false

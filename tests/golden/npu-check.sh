@@ -5,8 +5,8 @@ INSIDE=$(runner plan --inside)   # the scripts that ship with the runner
 
 # npu-check (check)
 #   ASCEND_RT_VISIBLE_DEVICES=${{ here.devices }}: the devices this step holds, as it sees them
-mkdir -p "$RUN/npu-check/output"
+mkdir -p "$RUN/steps/npu-check/output"
 ASCEND_RT_VISIBLE_DEVICES=0 \
   python "$INSIDE/check_npu.py" \
   --npus 1 \
-  --out "$RUN/npu-check/output/check.json"
+  --out "$RUN/steps/npu-check/output/check.json"

@@ -5,7 +5,7 @@ RUN="$PWD/runs/publish"
 # publish (push)
 #   --push_to_hub true: kind push
 #   needs the secret MODELSCOPE_API_TOKEN
-mkdir -p "$RUN/publish/output"
+mkdir -p "$RUN/steps/publish/output"
 swift export \
   --adapters /data/out/checkpoint-100 \
   --hub_model_id me/demo \

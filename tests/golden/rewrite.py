@@ -21,6 +21,7 @@ SETS = {  # params that a job leaves to its user
     "infer-adapter": ["checkpoint=/data/out/checkpoint-100"],
     "infer-merged": ["model=/data/out/model"],
     "merge": ["checkpoint=/data/out/checkpoint-100"],
+    "ppo": ["reward_model=/data/out/reward"],
     "publish": ["checkpoint=/data/out/checkpoint-100", "repo=me/demo"],
     "resume": ["checkpoint=/data/out/checkpoint-100"],
 }

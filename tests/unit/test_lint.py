@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runner.core.lint import ArgProblem, ArgTable, check_args
+from runner.core.plan import argv_of
 from runner.data.load import swift_arg_table
 
 OLD = ArgTable.of(swift_arg_table("4.3.2", "4.57.6", "0.29.1"))
@@ -94,10 +95,10 @@ def test_an_argument_of_another_version_is_said_to_be_one() -> None:
             "'liger_kernel_config' cannot be given to an ms-swift command: no text becomes a dict",
         ),
         ({"interleave_prob": [0.5, "half"]}, "'interleave_prob' must be a number, got 'half'"),
-        ({"system": "-x"}, "'system' cannot be '-x': ms-swift reads what starts with a dash as a flag"),
+        ({"system": "--"}, "'system' must be a value (the parser drops a lone '--'), got '--'"),
         (
-            {"learning_rate": -1e-5},
-            "'learning_rate' cannot be -1e-05: ms-swift reads what starts with a dash as a flag",
+            {"dataset": ["a", "-b"]},
+            "'dataset' cannot have '-b' among several values: ms-swift reads it as a flag",
         ),
     ],
 )
@@ -106,10 +107,19 @@ def test_a_value_the_parser_would_refuse(args: dict[str, object], message: str) 
     assert (problem.code, problem.message) == ("bad-type", message)
 
 
-def test_the_way_round_a_leading_dash_works() -> None:
-    hint = only("sft", {"system": "-x"}).hint or ""
-    assert hint == "write it as one word: `extra_args: ['--system=-x']`"
-    assert extra("--system=-x") == []
+@pytest.mark.parametrize(
+    ("args", "argv"),
+    [
+        ({"learning_rate": -1e-5}, ["--learning_rate=-1e-05"]),
+        ({"seed": -1, "max_length": 8}, ["--seed=-1", "--max_length", "8"]),
+        ({"system": "--lora_rank"}, ["--system=--lora_rank"]),
+        ({"dataset": ["-x"]}, ["--dataset=-x"]),
+        ({"interleave_prob": [0.5, -1]}, ["--interleave_prob", "0.5", "-1"]),
+    ],
+)
+def test_a_value_that_starts_with_a_dash_is_joined(args: dict[str, object], argv: list[str]) -> None:
+    assert argv_of(args) == argv
+    assert check_args("sft", args, [], OLD) == check_args("sft", {}, argv, OLD) == []
 
 
 def test_a_wrong_choice_lists_the_right_ones() -> None:

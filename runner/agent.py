@@ -18,9 +18,11 @@ from inotify_simple import flags as inotify
 
 from runner.backends.base import Backend
 from runner.engine import Engine
+from runner.errors import UnreachableError
 from runner.store.db import Store
 
 _LONGEST_SLEEP = 30.0
+_AGAIN = 2.0
 _CHANGES = inotify.MOVED_TO | inotify.CLOSE_WRITE | inotify.CREATE
 MakeBackend = Callable[[Path], Backend]
 
@@ -86,7 +88,7 @@ def drive(home: Path, backend: MakeBackend, site_env: Mapping[str, str]) -> None
 def _loop(engine: Engine, home: Path) -> None:
     watcher = _Watcher(engine.backend, home)
     try:
-        while engine.tick():
+        while _tick(engine):
             watcher.watch(engine.watched())
             due = engine.next_due()
             pause = _LONGEST_SLEEP if due is None else max(0.0, min(due - time.time(), _LONGEST_SLEEP))
@@ -95,6 +97,17 @@ def _loop(engine: Engine, home: Path) -> None:
             watcher.wait(pause)
     finally:
         watcher.close()
+
+
+def _tick(engine: Engine) -> bool:
+    """One tick; while the state cannot be written, again and again rather than leave the runs alone."""
+    while True:
+        try:
+            return engine.tick()
+        except UnreachableError as e:
+            with contextlib.suppress(OSError):
+                print(e.message, file=sys.stderr, flush=True)
+            time.sleep(_AGAIN)
 
 
 class _Watcher:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -59,9 +60,9 @@ class Story:
         self._path = store.folder(run).events
 
     def tell(self, **event: object) -> None:
-        """Add a line."""
+        """Add a line; on a full disk it is missing, which harms nobody but who follows."""
         line = json.dumps({"time": round(time.time(), 3), **event}, ensure_ascii=False) + "\n"
-        with self._path.open("a", encoding="utf-8") as f:
+        with contextlib.suppress(OSError), self._path.open("a", encoding="utf-8") as f:
             f.write(line)
 
 

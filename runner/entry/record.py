@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
+
+AGAIN_S = 2.0
+
+
+def record_end(folder: Path, value: dict[str, Any]) -> None:
+    """Write exit.json, however long the disk stays full: an end that is not written is a lost run."""
+    while True:
+        try:
+            return record(folder, "exit", value)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            time.sleep(AGAIN_S)
 
 
 def record(folder: Path, name: str, value: dict[str, Any], *, first: bool = False) -> None:

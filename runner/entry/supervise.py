@@ -10,7 +10,7 @@ from typing import Any
 
 from .end import oom_kills, sign
 from .keeper import Keeper
-from .record import record
+from .record import record, record_end
 from .spec import EntryError, environment, read_spec
 from .tree import look
 
@@ -42,7 +42,7 @@ def main() -> int:
         end.update(reason="oom", message=f"{end['message']}; the kernel killed for want of memory")
     keeper.say(f"end: {end['reason']}: {end['message']}")
     end.update(commands=keeper.commands, started=begun, ended=time.time(), oom=oom, stop=keeper.stop)
-    record(folder, "exit", end)
+    record_end(folder, end)
     return int(OWN_EXIT.get(end["reason"], end["code"]))
 
 

@@ -123,19 +123,17 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing, and nobody else writes meanwhile."""
+        """All or nothing, and nobody else writes meanwhile; UnreachableError when it cannot be written."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
-        except sqlite3.Error as e:
-            raise UnreachableError(
-                f"cannot write {self.home}/state.db: {e}", hint="free disk space or set RUNNER_HOME"
-            ) from e
-        try:
             yield
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
+            self._db.execute("COMMIT")
+        except sqlite3.Error as e:
+            message = f"cannot write {self.home}/state.db: {e}"
+            raise UnreachableError(message, hint="free disk space or set RUNNER_HOME") from e
+        finally:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
 
     def add_run(self, plan: Plan, file: str) -> int:
         """A NEW run with all its steps WAITING; its id. Nobody drives it before `queue`."""

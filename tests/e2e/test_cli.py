@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -281,6 +283,37 @@ def test_a_killed_agent_is_replaced_and_nothing_runs_twice(cli: Cli) -> None:
         cli("ps")
     cli("wait", "1")
     assert (cli.folder() / "ran").read_text().split() == ["a", "b", "c"]
+
+
+def test_killed_supervisor_is_lost_and_its_leftovers_are_ended(cli: Cli) -> None:
+    job = cli.job("name: l\nkind: command\nscript: echo up; sleep 301 & sleep 302\n")
+    cli("submit", job)
+    while not cli.log("l").exists() or "up" not in cli.log("l").read_text().splitlines():
+        time.sleep(0.02)
+    assert cli.kill("runner/entry") == 1
+    said = cli("wait", code=5).stderr
+    assert "supervisor is gone" in said
+    cli.wait_until_idle()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+def test_full_disk_delays_a_run_and_loses_nothing(cli: Cli, tmp_path: Path) -> None:
+    disk = tmp_path / "small"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", disk], check=True)
+    home = {"RUNNER_HOME": str(disk / "home")}
+    try:
+        fill = "name: f\nsnapshot: false\nkind: command\nscript: |\n  head -c 2m /dev/zero || exit 9\n"
+        cli("submit", cli.job(fill), **home)
+        while shutil.disk_usage(disk).free:
+            time.sleep(0.02)
+        time.sleep(0.5)
+        assert "free disk space" in cli("submit", cli.job(fill), code=5, **home).stderr
+        (disk / "home/runs/000001/steps/f/attempts/1/log.txt").write_text("")
+        cli("wait", "1", code=9, **home)
+    finally:
+        cli("stop", code=None, **home)
+        subprocess.run(["umount", "--lazy", disk], check=True)
 
 
 def test_many_submits_at_once(cli: Cli) -> None:

@@ -22,7 +22,7 @@ _NEEDED_BYTES = 4 << 30
 _CUDA_GB = 7  # measured: 4.6 GB of nvidia-*, 0.6 GB of triton and 1.7 GB of torch, installed
 _NO_NETWORK = re.compile(
     r"NewConnectionError|Name or service not known|name resolution|Network is unreachable|timed out|"
-    r"ProxyError"
+    r"ProxyError|from versions: none"
 )
 Say = Callable[[str], None]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import time
 
 import pytest
@@ -101,3 +103,30 @@ def test_stacks_are_listed_and_an_unknown_one_is_refused(cli: Cli) -> None:
     assert (
         "job.yaml:2:8: there is no stack 'swift-4.3-cann9' - did you mean" in cli("check", job, code=2).stderr
     )
+
+
+@pytest.mark.slow
+def test_no_network_is_said_with_the_way_out(cli: Cli) -> None:
+    nowhere = {
+        "PIP_INDEX_URL": "http://127.0.0.1:9/simple",
+        "PIP_CONFIG_FILE": "/dev/null",
+        "PIP_RETRIES": "0",
+    }
+    (cli.home / "stacks" / "cpu").unlink(missing_ok=True)
+    done = cli("stack", "install", "cpu", code=3, timeout=120, PIP_FIND_LINKS="", **nowhere)
+    assert "up to 7 GB on disk" in done.stderr, "a CUDA build's size is said before it is fetched"
+    assert "the package index cannot be reached" in done.stderr
+    assert "PIP_FIND_LINKS" in done.stderr.splitlines()[-1]
+    cli("stack", "path", "cpu", code=3)
+
+
+def test_too_little_disk_is_said(cli: Cli) -> None:
+    (cli.home / "stacks" / "cpu").unlink(missing_ok=True)
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small disk")
+    (cli.home / "stacks").mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=10m", "tmpfs", cli.home / "stacks"], check=True)
+    try:
+        assert "installing takes 4.3 GB" in cli("stack", "install", "cpu", code=3).stderr
+    finally:
+        subprocess.run(["umount", cli.home / "stacks"], check=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -42,9 +43,13 @@ def tiny_model(stack_python: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A fresh RUNNER_HOME, the real stacks in it; its path has all that breaks careless shell code."""
     folder = tmp_path / "家 with 'quotes' & spaces"
-    folder.mkdir()
-    if (USER_HOME / "stacks").exists():
-        (folder / "stacks").symlink_to(USER_HOME / "stacks")
+    (folder / "stacks").mkdir(parents=True)
+    if (
+        root := find_stack(USER_HOME, "cpu")
+    ) is not None:  # by its mark, so that no test touches the real one
+        (folder / "stacks" / "cpu").mkdir()
+        mark = {"stack": "cpu", "digest": "", "root": str(root)}
+        (folder / "stacks" / "cpu" / "stack.json").write_text(json.dumps(mark))
     monkeypatch.setenv("RUNNER_HOME", str(folder))
     return folder
 

@@ -184,7 +184,6 @@ def fake_vllm(cli: Cli) -> Cli:
     program = root / "bin" / "vllm"
     program.write_text('#!/bin/sh\nexec python "$(dirname "$0")/server.py" "$@"\n')
     program.chmod(0o755)
-    (cli.home / "stacks" / "cpu").unlink(missing_ok=True)
     cli("stack", "adopt", "cpu", root)
     return cli
 

@@ -8,23 +8,24 @@ import os
 import select
 import signal
 import sys
+import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from inotify_simple import INotify
 from inotify_simple import flags as inotify
 
 from runner.backends.base import Backend
-from runner.engine import Engine
+from runner.engine import Ended, Engine
 from runner.errors import UnreachableError
 from runner.store.db import Store
 
 _LONGEST_SLEEP = 30.0
 _AGAIN = 2.0
 _CHANGES = inotify.MOVED_TO | inotify.CLOSE_WRITE | inotify.CREATE
-MakeBackend = Callable[[Path], Backend]
+Setup = Callable[[Path], tuple[Backend, Ended]]  # what this host runs attempts with, and whom it tells
 
 
 def poke(home: Path) -> None:
@@ -33,7 +34,7 @@ def poke(home: Path) -> None:
         _poke_file(home).write_text(str(time.time()))
 
 
-def ensure_agent(home: Path, backend: MakeBackend, site_env: Mapping[str, str]) -> None:
+def ensure_agent(home: Path, setup: Setup) -> None:
     """Leave one agent behind: the one that is there, or a new process of its own session."""
     poke(home)
     if os.fork():
@@ -42,10 +43,10 @@ def ensure_agent(home: Path, backend: MakeBackend, site_env: Mapping[str, str]) 
     os.setsid()
     if os.fork():
         os._exit(0)
-    _become_agent(home, backend, site_env)
+    _become_agent(home, setup)
 
 
-def _become_agent(home: Path, backend: MakeBackend, site_env: Mapping[str, str]) -> None:
+def _become_agent(home: Path, setup: Setup) -> None:
     code = 1
     try:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -56,7 +57,10 @@ def _become_agent(home: Path, backend: MakeBackend, site_env: Mapping[str, str])
             os.dup2(fd, target)
         os.closerange(3, 256)
         os.chdir("/")
-        drive(home, backend, site_env)
+        drive(home, setup)
+        for thread in threading.enumerate():
+            if thread is not threading.current_thread():
+                thread.join()
         code = 0
     except BaseException:  # noqa: BLE001 - the last frame of a process without a terminal
         with contextlib.suppress(OSError):
@@ -66,7 +70,7 @@ def _become_agent(home: Path, backend: MakeBackend, site_env: Mapping[str, str])
         os._exit(code)
 
 
-def drive(home: Path, backend: MakeBackend, site_env: Mapping[str, str]) -> None:
+def drive(home: Path, setup: Setup) -> None:
     """Drive all open runs to their end, unless another process does."""
     while True:
         with _lock(home) as mine:
@@ -74,7 +78,7 @@ def drive(home: Path, backend: MakeBackend, site_env: Mapping[str, str]) -> None
                 return
             store = Store(home)
             try:
-                _loop(Engine(store, backend(home), site_env), home)
+                _loop(Engine(store, *setup(home)), home)
             finally:
                 store.close()
         # a run may have been submitted after the last look and before the lock was free again

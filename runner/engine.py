@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from runner.backends.base import Backend
@@ -20,6 +20,8 @@ from runner.store.collect import collect_outputs
 from runner.store.db import AttemptRow, Run, Step, Store
 from runner.store.folders import snapshot
 from runner.store.memory import hold, let_go
+
+Ended = Callable[[Run], None]
 
 
 def submit(
@@ -69,10 +71,10 @@ class Story:
 class Engine:
     """Drives all open runs of a home; whoever holds the agent's lock has one."""
 
-    def __init__(self, store: Store, backend: Backend, site_env: Mapping[str, str]) -> None:
+    def __init__(self, store: Store, backend: Backend, ended: Ended) -> None:
         self.store = store
         self.backend = backend
-        self._site_env = dict(site_env)
+        self._ended = ended
         self._plans: dict[int, Plan] = {}
 
     def tick(self) -> bool:
@@ -114,9 +116,11 @@ class Engine:
             for step in self.store.steps(run.id):
                 if step.state not in STEP_ENDS:
                     moved |= self._step(run, plan, step)
-        if self.store.run(run.id).ended:
+        after = self.store.run(run.id)
+        if after.ended:
             let_go(self.store.home, run.id)
-            Story(self.store, run.id).tell(event="ended", state=self.store.run(run.id).state)
+            Story(self.store, run.id).tell(event="ended", state=after.state)
+            self._ended(after)
 
     def _step(self, run: Run, plan: Plan, step: Step) -> bool:
         """Move one open step; True when it moved."""
@@ -169,7 +173,7 @@ class Engine:
 
     def _launch(self, plan: Plan, attempt: AttemptRow) -> None:
         try:
-            launch(self.store, self.backend, self._site_env, plan, attempt)
+            launch(self.store, self.backend, plan, attempt)
         except (RunnerError, OSError) as e:
             message = e.message if isinstance(e, RunnerError) else f"cannot be started: {e}"
             end = {"reason": "preflight", "code": None, "signal": None, "message": message}

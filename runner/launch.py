@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 from runner.backends.base import Backend
@@ -53,16 +52,13 @@ def lease(store: Store, backend: Backend, step: Step, planned: PlannedStep) -> P
     return {"ports": ports, "devices": devices}
 
 
-def launch(
-    store: Store, backend: Backend, site_env: Mapping[str, str], plan: Plan, attempt: AttemptRow
-) -> None:
+def launch(store: Store, backend: Backend, plan: Plan, attempt: AttemptRow) -> None:
     """Write attempt.json and start `entry` on it; RunnerError when it cannot be started."""
     run, planned = store.run(attempt.run), plan.step(attempt.step)
     here = attempt_folder(store, attempt)
     here.mkdir(parents=True, exist_ok=True)
     place = _place(store, run, planned, attempt, here)
     around = backend.environment(plan)
-    around = around.model_copy(update={"env": {**site_env, **around.env}})
     bound = bind(planned, place, around, hand_over(store.home, run.id, planned, here))
     for name, text in bound.files.items():
         write_atomic(here / name, text)

@@ -33,8 +33,9 @@ _INHERITED = re.compile(
 class LocalBackend:
     """Attempts as processes of this machine; of NPUs only those under /dev."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, site_env: Mapping[str, str]) -> None:
         self._home = home
+        self._site_env = dict(site_env)
         self._children: dict[int, subprocess.Popen[bytes]] = {}
 
     def environment(self, plan: Plan) -> Environment:
@@ -74,8 +75,8 @@ class LocalBackend:
         return next((p for p in ports if p not in taken and _bindable(p)), None)
 
     def inherited(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """Who and where the submitter is and how it reaches the network, nothing else."""
-        return {k: v for k, v in environ.items() if _INHERITED.match(k)}
+        """Who and where the submitter is, how it reaches the network, and what the site says."""
+        return {**{k: v for k, v in environ.items() if _INHERITED.match(k)}, **self._site_env}
 
     def launch(self, attempt: Path, environ: Mapping[str, str]) -> int:
         """Start `entry`, in a session of its own."""

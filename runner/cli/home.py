@@ -9,9 +9,10 @@ from pathlib import Path
 from runner.agent import ensure_agent
 from runner.backends.base import Backend
 from runner.backends.local import LocalBackend
-from runner.cli.sitefile import load_site
-from runner.core.site import environment
-from runner.store.db import Store
+from runner.cli.sitefile import load_site, site_environment
+from runner.engine import Ended
+from runner.notify import notify
+from runner.store.db import Run, Store
 from runner.store.folders import default_home
 
 
@@ -29,15 +30,19 @@ def open_store() -> Iterator[Store]:
 
 def revive(store: Store) -> None:
     """Make sure that an agent drives the open runs."""
-    site = load_site().site
-    env = {k: str(Path(v).expanduser()) if v.startswith("~") else v for k, v in environment(site).items()}
     store.close()
     try:
-        ensure_agent(store.home, make_backend, env)
+        ensure_agent(store.home, set_up)
     finally:
         store.open()
 
 
-def make_backend(home: Path) -> Backend:
-    """The backend of this host."""
-    return LocalBackend(home)
+def set_up(home: Path) -> tuple[Backend, Ended]:
+    """The backend of this host, and the site's notification of a run's end."""
+    site = load_site().site
+
+    def ended(run: Run) -> None:
+        if site.notify:
+            notify(site.notify, run.id, run.name, run.state)
+
+    return LocalBackend(home, site_environment(site)), ended

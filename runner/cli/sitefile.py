@@ -8,7 +8,7 @@ from pathlib import Path
 
 import platformdirs
 
-from runner.core.site import Site, merge_sites
+from runner.core.site import Site, environment, merge_sites
 from runner.core.yamltext import Document, read_yaml
 from runner.errors import SpecError
 
@@ -35,6 +35,11 @@ def load_site() -> LoadedSite:
     if findings:
         raise SpecError(findings)
     return LoadedSite(site, origins)
+
+
+def site_environment(site: Site) -> dict[str, str]:
+    """The site's variables with the user's home folder in place of `~`."""
+    return {k: str(Path(v).expanduser()) if v.startswith("~") else v for k, v in environment(site).items()}
 
 
 def _read(path: Path) -> Document | None:

@@ -37,7 +37,10 @@ def list_stacks(as_json: bool) -> None:
 @click.argument("name")
 def install(name: str) -> None:
     """Install stack NAME as a virtual environment (cpu: about 100 s and 2 GB)."""
-    from runner.backends.venv import install_stack
+    import os
+
+    from runner.backends.install import install_stack
+    from runner.cli.sitefile import load_site, site_environment
     from runner.data.stacks import load_stack, lock_of
     from runner.errors import UsageError
     from runner.store.folders import default_home
@@ -48,7 +51,8 @@ def install(name: str) -> None:
             f"stack '{name}' cannot be installed as a virtual environment: it needs CANN",
             hint=f"build its image, or `runner stack adopt {name} FOLDER` for an environment that has it",
         )
-    install_stack(default_home(), stack, lock_of(name), lambda line: click.echo(line, err=True))
+    environ = {**os.environ, **site_environment(load_site().site)}
+    install_stack(default_home(), stack, lock_of(name), environ, lambda line: click.echo(line, err=True))
 
 
 @command.command("adopt")

@@ -29,7 +29,7 @@ def command(
     """Start job FILE. It goes on when this command or the terminal is gone."""
     import os
 
-    from runner.cli.home import make_backend, open_store, revive
+    from runner.cli.home import open_store, revive, set_up
     from runner.cli.jobfile import load_job
     from runner.core.yamltext import format_finding
     from runner.engine import submit
@@ -39,7 +39,7 @@ def command(
         click.echo(format_finding(warning), err=True)
     how = how or ("follow" if os.isatty(1) and not as_json else "detach")
     with open_store() as store:
-        backend = make_backend(store.home)
+        backend, _ = set_up(store.home)
         backend.environment(loaded.plan)  # HostError now rather than a failed step later
         copy = loaded.job.spec.snapshot
         run = submit(store, backend, loaded.plan, loaded.raw, loaded.path, copy=copy)

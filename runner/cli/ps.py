@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import click
 
 from runner.cli import options
+from runner.cli.table import print_table
+from runner.store.db import Step
 
 
 @click.command("ps")
@@ -36,12 +39,15 @@ def command(everything: bool, limit: int, as_json: bool) -> None:
     if not rows:
         click.echo("no runs" if everything else "no open runs; `runner ps --all` lists those that have ended")
         return
-    click.echo(f"{'RUN':>5}  {'NAME':<28} {'STATE':<10} {'AGE':>6}  NOW")
-    for run, steps in rows:
-        now = next(
-            (f"{s.name}: {s.why or s.state}" for s in steps if s.state in ("ACTIVE", "QUEUED", "BACKOFF")), ""
-        )
-        click.echo(f"{run.id:>5}  {run.name:<28} {run.state:<10} {age(time.time() - run.created):>6}  {now}")
+    now = time.time()
+    cells = [(str(r.id), r.name, r.state, age(now - r.created), _now(steps)) for r, steps in rows]
+    print_table(("RUN", "NAME", "STATE", "AGE", "NOW"), cells)
+
+
+def _now(steps: Sequence[Step]) -> str:
+    """What the run does, or what it waits for."""
+    open_states = ("ACTIVE", "QUEUED", "BACKOFF", "WAITING")
+    return next((f"{s.name}: {s.why or s.state}" for s in steps if s.state in open_states), "")
 
 
 def age(seconds: float) -> str:

@@ -10,6 +10,7 @@ import click
 
 from runner.cli import options
 from runner.cli.ps import age
+from runner.cli.table import print_table
 from runner.files import read_json
 
 
@@ -32,18 +33,18 @@ def command(run: str | None, as_json: bool) -> None:
     click.echo(f"run {found.id}  {found.name}  {found.state}")
     click.echo(f"  job     {found.file}")
     click.echo(f"  folder  {folder.path}")
+    rows = []
     for step in steps:
-        until = step.ended or time.time()
-        took = age(until - step.started) if step.started else ""
+        took = age((step.ended or time.time()) - step.started) if step.started else ""
         tries = sum(a.step == step.name for a in attempts)
-        again = f" ({tries} tries)" if tries > 1 else ""
-        click.echo(f"  {step.name:<16} {step.kind:<14} {step.state:<10} {took:>5}{again}")
-        if step.state not in ("SUCCEEDED", "ACTIVE") and (said := step.why or step.message or step.reason):
-            click.echo(f"    {said}")
+        said = "" if step.state == "SUCCEEDED" else step.why or step.message or step.reason or ""
+        rows.append((step.name, step.kind, step.state, took, str(tries or ""), said))
+    print_table(("STEP", "KIND", "STATE", "TIME", "TRIES", "WHY"), rows)
+    for step in steps:
         for name, value in step.outputs.items():
-            click.echo(f"    {name}: {_short(value, folder.path)}")
+            click.echo(f"{step.name}.{name}: {_short(value, folder.path)}")
         for line in _results(folder.output(step.name)):
-            click.echo(f"    {line}")
+            click.echo(f"{step.name}: {line}")
 
 
 def _short(value: str, folder: Path) -> str:
@@ -56,5 +57,5 @@ def _results(output: Path) -> list[str]:
     if verify := read_json(output / "verify.json"):
         lines.append(f"verify: {verify.get('message')}")
     if answer := read_json(output / "answer.json"):
-        lines.append(f"answer: {answer.get('normalised') or answer.get('message')}")
+        lines.append(f"probe: {answer.get('message')}")
     return lines

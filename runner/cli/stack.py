@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from runner.cli import options
+from runner.cli.table import print_table
 
 
 @click.group("stack")
@@ -28,9 +29,8 @@ def list_stacks(as_json: bool) -> None:
             {"stacks": [{**s.model_dump(), "installed": str(at) if at else None} for s, at in rows]},
         )
         return
-    for stack, at in rows:
-        click.echo(f"{stack.stack:<20} {'/'.join(stack.generations):<10} {stack.title}")
-        click.echo(f"{'':<20} {at or 'not installed'}")
+    cells = [(s.stack, "/".join(s.generations), str(at or "not on this host"), s.title) for s, at in rows]
+    print_table(("STACK", "FOR", "WHERE", "WHAT"), cells)
 
 
 @command.command("install")

@@ -75,6 +75,7 @@ class Engine:
         self.store = store
         self.backend = backend
         self._ended = ended
+        self._asked: set[str] = set()  # attempts that this process has asked to stop
         self._plans: dict[int, Plan] = {}
 
     def tick(self) -> bool:
@@ -196,11 +197,14 @@ class Engine:
             self.store.move_attempt(attempt, "READY")
             outputs = collect_outputs(planned, self.store.folder(step.run), attempt.placed["ports"])
             return self._move(step, "ACTIVE", {"outputs": json.dumps(outputs)}, told_as="READY")
-        intent = halt or self._over(plan, step, planned)
-        if intent and attempt.intent is None:
-            self.store.move_attempt(attempt, "STOPPING", intent=intent)
-            Story(self.store, step.run).tell(event="stopping", step=step.name, why=intent)
-            self.backend.stop(here)
+        intent = attempt.intent or halt or self._over(plan, step, planned)
+        if intent and attempt.key not in self._asked:
+            if attempt.intent is None:
+                self.store.move_attempt(attempt, "STOPPING", intent=intent)
+                Story(self.store, step.run).tell(event="stopping", step=step.name, why=intent)
+            if not (here / "stopping.json").exists():  # a second TERM would end the grace
+                self.backend.stop(here)
+            self._asked.add(attempt.key)
         return False
 
     def _over(self, plan: Plan, step: Step, planned: PlannedStep) -> str | None:

@@ -73,7 +73,7 @@ def _file(plan: Plan, step: PlannedStep, name: str, text: str) -> str:
 
 def _command(plan: Plan, step: PlannedStep, env: dict[str, str], argv: tuple[str, ...]) -> list[str]:
     """One word group a line, as the guide writes them: a flag with its values."""
-    groups = [[f"{name}={_word(plan, step, value)}"] for name, value in env.items()]
+    groups = [[f"{name}={_value(plan, step, name, value)}"] for name, value in env.items()]
     words = [_word(plan, step, t) for t in argv]
     flags = [i for i, t in enumerate(argv) if t.startswith("--")] or [len(argv)]
     groups.append(words[: flags[0]])
@@ -82,6 +82,12 @@ def _command(plan: Plan, step: PlannedStep, env: dict[str, str], argv: tuple[str
     lines = [" ".join(g) for g in groups if g]
     last = len(lines) - 1
     return ["  " * (i > 0) + line + " \\" * (i < last) for i, line in enumerate(lines)]
+
+
+def _value(plan: Plan, step: PlannedStep, name: str, value: str) -> str:
+    """What CANN's set_env.sh has put into PYTHONPATH stays in it."""
+    word = _word(plan, step, value)
+    return word + '"${PYTHONPATH:+:$PYTHONPATH}"' if name == "PYTHONPATH" else word
 
 
 def _word(plan: Plan, step: PlannedStep, text: str) -> str:

@@ -10,13 +10,14 @@ from overlays import OVERLAYS, complaints, overlay
 from table_parser import complaint, parser_from
 
 from runner.core.bind import Environment, Placement, bind
-from runner.core.plan import Plan, PlannedStep
+from runner.core.plan import Plan, PlannedStep, argv_of
 from runner.data.stacks import load_stack
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from golden.rewrite import job_names, plan_of, stack_of
 
 pytestmark = pytest.mark.swift
+STACKS = {"cpu", "swift-4.3-cann9.0", "swift-4.5-cann9.1"}
 
 
 def commands(stack: str) -> list[tuple[str, str, list[str]]]:
@@ -46,7 +47,7 @@ def placed(plan: Plan, here: PlannedStep) -> Placement:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("stack", ["cpu", "swift-4.3-cann9.0", "swift-4.5-cann9.1"])
+@pytest.mark.parametrize("stack", sorted(STACKS))
 def test_real_parser_accepts_every_command(
     stack: str, stack_python: Path, pytestconfig: pytest.Config
 ) -> None:
@@ -70,3 +71,17 @@ def test_megatron_commands_are_in_the_table() -> None:
     said = {where: complaint(parser_from(table, called), tokens) for where, called, tokens in asked}
     assert said
     assert set(said.values()) == {None}, said
+    assert complaint(parser_from(table, "megatron sft"), ["--lora_rnk", "8"]), "the parser takes anything"
+
+
+def test_every_ms_swift_command_of_the_jobs_is_asked_about() -> None:
+    stacks = {plan_of(name).stack or "" for name in job_names()}
+    assert stacks == STACKS
+    assert len([c for stack in stacks for c in commands(stack)]) >= len(job_names())
+
+
+def test_real_parser_takes_a_negative_number_as_it_is_rendered(stack_python: Path) -> None:
+    joined, apart = argv_of({"learning_rate": -1e-5}), ["--learning_rate", "-1e-05"]
+    answers = complaints(stack_python, [("sft", joined), ("sft", apart)])
+    assert answers[0] is None
+    assert answers[1] is not None

@@ -30,7 +30,7 @@ TASK_QUEUE_ENABLE=2 \
   --gradient_accumulation_steps 8 \
   --learning_rate 0.0001 \
   --max_length 2048 \
-  --gradient_checkpointing true \
+  --gradient_checkpointing false \
   --fsdp fsdp2 \
   --save_steps 100 \
   --eval_steps 100 \

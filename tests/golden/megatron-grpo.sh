@@ -18,7 +18,7 @@ MEGATRON_LM_PATH=/opt/Megatron-LM \
   NPROC_PER_NODE=8 \
   ASCEND_RT_VISIBLE_DEVICES=0,1,2,3,4,5,6,7 \
   MASTER_PORT=29500 \
-  PYTHONPATH=/opt/Megatron-LM \
+  PYTHONPATH=/opt/Megatron-LM"${PYTHONPATH:+:$PYTHONPATH}" \
   megatron rlhf \
   --rlhf_type grpo \
   --model Qwen/Qwen3.5-4B \

@@ -16,7 +16,7 @@ MEGATRON_LM_PATH=/opt/Megatron-LM \
   NPROC_PER_NODE=4 \
   ASCEND_RT_VISIBLE_DEVICES=0,1,2,3 \
   MASTER_PORT=29500 \
-  PYTHONPATH=/opt/Megatron-LM \
+  PYTHONPATH=/opt/Megatron-LM"${PYTHONPATH:+:$PYTHONPATH}" \
   megatron sft \
   --model Qwen/Qwen3-8B \
   --dataset 'AI-ModelScope/alpaca-gpt4-data-zh#2000' \

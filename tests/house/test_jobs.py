@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from functools import cache
@@ -12,8 +13,9 @@ import jsonschema
 import pytest
 import yaml
 
-from runner.core.jobschema import job_schema
+from runner.core.job import read_job
 from runner.core.plan import PlannedStep
+from runner.errors import SpecError
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -54,6 +56,15 @@ def test_editor_schema_accepts_the_job(name: str) -> None:
     editor().validate(yaml.safe_load(text))
 
 
+@pytest.mark.parametrize("name", job_names())
+def test_job_begins_with_what_it_shows(name: str) -> None:
+    _, *lines = (JOBS / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
+    about = [line for line in lines[: lines.index(f"name: {name}")] if line.startswith("# ")]
+    assert 1 <= len([line for line in about if not line.startswith("#   runner submit ")]) <= 5
+    npu = plan_of(name).generation != "cpu"
+    assert ("not run on hardware." in about[-1]) == npu, "only what was run may be said to run"
+
+
 def test_editor_schema_rejects_an_unknown_key() -> None:
     job = {"name": "x", "steps": [{"name": "a", "kind": "command", "comand": ["true"]}]}
     with pytest.raises(jsonschema.ValidationError):
@@ -61,13 +72,37 @@ def test_editor_schema_rejects_an_unknown_key() -> None:
 
 
 def test_committed_schema_is_the_generated_one() -> None:
-    assert json.loads((JOBS / "schema.json").read_text()) == job_schema(), "`make schema` writes it anew"
+    assert (JOBS / "schema.json").read_text(encoding="utf-8") == cli("schema"), "`make schema` writes it anew"
+
+
+def test_command_line_finds_nothing_to_say_and_prints_the_golden_plan() -> None:
+    files = [f"jobs/{name}.yaml" for name in job_names() if name not in SETS]
+    assert cli("check", *files) == f"{', '.join(files)}: ok\n"
+    for name in ("quickstart-cpu", "grpo-rollout"):
+        for file, options in ((f"{name}.sh", ()), (f"{name}.json", ("--json",))):
+            assert cli("plan", f"jobs/{name}.yaml", *options) == (HERE / file).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", sorted(SETS))
+def test_only_what_the_user_must_give_is_missing(name: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        read_job((JOBS / f"{name}.yaml").read_bytes(), f"{name}.yaml", [])
+    assert {f.message for f in caught.value.findings} == {
+        f"the param '{given.partition('=')[0]}' must be given" for given in SETS[name]
+    }
 
 
 def test_no_golden_without_a_job() -> None:
     assert {p.stem for p in HERE.glob("*.json")} == set(job_names())
     assert set(SETS) <= set(job_names())
     assert len(job_names()) >= SCENARIOS
+
+
+def cli(*args: str) -> str:
+    """What `runner` prints, with no site file and nothing in its home."""
+    env = {**os.environ, "RUNNER_HOME": os.devnull, "RUNNER_SITE": os.devnull}
+    argv = [sys.executable, "-m", "runner.cli.main", *args]
+    return subprocess.run(argv, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def steps() -> list[tuple[str, PlannedStep]]:
@@ -99,6 +134,6 @@ def test_everything_added_has_a_reason() -> None:
         reasons = " ".join(note.what for note in step.notes)
         for command in step.commands:
             if command.argv[0] in ("swift", "megatron"):
-                flags = [t for t in command.argv if t.startswith("--")]
+                flags = [t.partition("=")[0] for t in command.argv if t.startswith("--")]
                 unsaid = [f for f in flags if f"{f[2:]}:" not in written and f not in reasons]
                 assert unsaid == [], f"{name}.{step.name}"

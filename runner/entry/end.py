@@ -9,6 +9,7 @@ import signal
 from pathlib import Path
 
 SWIFT_SIGNALS = (4, 6, 7, 8, 9, 11, 15)  # `swift` does sys.exit(-n), which the kernel cuts to 256 - n
+_TAIL = 262144
 _RANK = re.compile(r"rank\s+: (\d+) \(local_rank: \d+\)\s+exitcode\s+: (-?\d+) \(pid: \d+\)")
 
 
@@ -25,18 +26,22 @@ def sign(number: int) -> str:
     return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
 
 
-def torchrun_codes(log: Path, where: int) -> dict[str, int]:
+def torchrun_codes(log: int, where: int) -> dict[str, int]:
     """Read each rank's code from torchrun's ChildFailedError block at the end of the log."""
-    with log.open("rb") as file:
-        file.seek(max(where, os.fstat(file.fileno()).st_size - 262144))
-        text = file.read().decode("utf-8", "replace")
-    return {rank: int(code) for rank, code in _RANK.findall(text)}
+    try:
+        tail = os.pread(log, _TAIL, max(where, os.fstat(log).st_size - _TAIL))
+    except OSError:  # the log is no file
+        return {}
+    return {rank: int(code) for rank, code in _RANK.findall(tail.decode("utf-8", "replace"))}
 
 
 def oom_kills() -> int:
     """Read how often the kernel has killed for want of memory in our cgroup, version 2 or 1."""
-    files = []
-    for _, kinds, path in (line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()):
+    files: list[str] = []
+    groups = ""
+    with contextlib.suppress(OSError):  # a kernel without cgroups
+        groups = Path("/proc/self/cgroup").read_text()
+    for _, kinds, path in (line.split(":", 2) for line in groups.splitlines()):
         for root in (path, ""):
             files += [f"/sys/fs/cgroup{root}/memory.events"] if not kinds else []
             files += [f"/sys/fs/cgroup/memory{root}/memory.oom_control"] if kinds == "memory" else []

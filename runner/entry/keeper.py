@@ -32,9 +32,10 @@ class Keeper:
         self.commands: list[dict[str, Any]] = []
         self.ranks: dict[str, int] = {}
         self.stop: dict[str, Any] | None = None
+        self.hurried = False
         self.intent: tuple[str, str] | None = None  # a reason that beats every exit code, and its message
         self.verdict: tuple[str, str] | None = None  # what the watch of the port found
-        self.asked: list[int] = []  # signals that mean stop
+        self.asked: list[int] = []  # signals that mean stop; the second one ends the grace
         self.statuses: dict[int, int] = {}
         self.termed: dict[int, int] = {}  # pid -> start time
         self.deadline = self.term_at = self.kill_at = NEVER
@@ -51,7 +52,7 @@ class Keeper:
         """Open the log and become the one to whom all orphans below come."""
         self.spec, path = spec, self.folder / spec["log"]
         try:
-            self.log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            self.log = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
         except OSError as error:
             raise EntryError(f"log {path}: {error.strerror}") from None
         if ctypes.CDLL(None).prctl(36, 1, 0, 0, 0):  # PR_SET_CHILD_SUBREAPER
@@ -63,13 +64,20 @@ class Keeper:
         with contextlib.suppress(OSError):  # a full disk must not end the attempt
             os.write(self.log, f"[entry] {text}\n".encode("utf-8", "surrogateescape"))
 
+    def note(self, name: str, value: dict[str, Any]) -> None:
+        """Write a record that the attempt can do without."""
+        try:
+            record(self.folder, name, value)
+        except OSError as error:
+            self.say(f"cannot write {name}.json: {error.strerror}")
+
     def watch(self, want: dict[str, Any]) -> None:
         """Look for READY in a thread, so that a slow answer delays nothing."""
 
         def look_for_it() -> None:
             verdict = watch_port(want, descendants)
             if verdict[0] == "ready" and not self.intent:
-                record(self.folder, "ready", {"port": want["port"], "time": time.time()})
+                self.note("ready", {"port": want["port"], "time": time.time()})
             self.verdict = verdict
             os.write(self.wake_w, b"\0")
 
@@ -104,7 +112,7 @@ class Keeper:
             self.sleep()
         done["ended"], self.main = done["ended"] or time.time(), 0
         done["code"], done["signal"] = read_status(self.statuses[pid], argv[0])
-        self.ranks = torchrun_codes(self.folder / self.spec["log"], where) if done["code"] else {}
+        self.ranks = torchrun_codes(self.log, where) if done["code"] else {}
         return done
 
     def reap(self) -> bool:
@@ -130,29 +138,36 @@ class Keeper:
 
     def look_around(self) -> bool:
         """Notice a wish to stop, a timeout or a lost port; True when the attempt has to end."""
-        now, (asked, self.asked), (verdict, self.verdict) = (
-            time.monotonic(),
-            (self.asked, []),
-            (self.verdict, None),
-        )
-        intent = verdict if verdict and verdict[0] != "ready" else None
-        if verdict and not intent:
+        now, intent = time.monotonic(), self.intent
+        verdict, self.verdict = self.verdict, None
+        if verdict and verdict[0] == "ready":
             self.say(verdict[1])
+        elif verdict:
+            intent = intent or verdict
         if now >= self.deadline:
-            intent = ("timeout", f"ran longer than {self.spec['timeout_s']:g} s")
-        if asked and not self.intent:
-            intent = ("user", f"stopped by {sign(asked.pop(0))}")
+            intent = intent or ("timeout", f"ran longer than {self.spec['timeout_s']:g} s")
+        if self.asked:
+            intent = intent or ("user", f"stopped by {sign(self.asked[0])}")
         if intent and not self.intent:
-            self.intent, self.deadline, self.grace = intent, NEVER, self.spec["grace_s"]
-            self.term_at, self.kill_at, self.kills = now, NEVER, 0
-            if intent[0] in ("user", "timeout"):
-                by = "signal" if intent[0] == "user" else "timeout"
-                self.stop = {"by": by, "at": time.time(), "killed": []}
-            self.say(f"stop: {intent[1]}; grace {self.grace:g} s")
-        if asked:
-            self.say(f"{sign(asked[0])} again: no more grace")
-            self.kill_at = now
+            self.intent = intent
+            self.begin_to_stop(now)
+        if len(self.asked) > 1 and not self.hurried:
+            self.say(f"{sign(self.asked[1])} again: no more grace")
+            self.hurried, self.kill_at = True, now
         return self.intent is not None
+
+    def begin_to_stop(self, now: float) -> None:
+        """From here on there is only the grace; whoever comes back later reads that it has begun."""
+        assert self.intent
+        reason, message = self.intent
+        self.deadline, self.grace = NEVER, self.spec["grace_s"]
+        self.term_at, self.kill_at, self.kills = now, NEVER, 0
+        if reason in ("user", "timeout"):
+            self.stop = {"by": "signal" if reason == "user" else "timeout", "at": time.time(), "killed": []}
+        self.say(f"stop: {message}; grace {self.grace:g} s")
+        self.note(
+            "stopping", {"reason": reason, "message": message, "grace_s": self.grace, "time": time.time()}
+        )
 
     def act(self, seek_ranks: bool) -> None:
         """Send what is due: TERM to those who can save their work, KILL to all after the grace."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -26,15 +27,18 @@ def record_end(folder: Path, value: dict[str, Any]) -> None:
 def record(folder: Path, name: str, value: dict[str, Any], *, first: bool = False) -> None:
     """Write NAME.json; with `first` FileExistsError when somebody has written it already."""
     part = folder / f".{name}.{os.getpid()}.part"
-    with part.open("w") as file:
-        json.dump({"schema": f"{name}/1", **value}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    if first:
-        os.link(part, folder / f"{name}.json")
-        part.unlink()
-    else:
-        part.replace(folder / f"{name}.json")
+    try:
+        with part.open("w") as file:
+            json.dump({"schema": f"{name}/1", **value}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        if first:
+            os.link(part, folder / f"{name}.json")
+        else:
+            part.replace(folder / f"{name}.json")
+    finally:
+        part.unlink(missing_ok=True)
     fd = os.open(folder, os.O_RDONLY)
-    os.fsync(fd)
+    with contextlib.suppress(OSError):  # a file system that cannot sync folders
+        os.fsync(fd)
     os.close(fd)

@@ -63,16 +63,23 @@ def environment(run: Run, spec: dict[str, Any]) -> dict[str, str]:
     secret = take_secrets(spec["secrets"])
     env = {"PYTHONUNBUFFERED": "1", **os.environ, "ASCEND_RUNNER_ATTEMPT": spec["id"]}
     env.pop("LOCAL_RANK", None)  # a stale one would make every process look like a rank
-    env = changed(env, spec["env"])
+    # NNAL's set_env.sh asks `python3` about its torch: it must be the one that the commands will use.
+    env = first_in_path(changed(env, spec["env"]), spec["path_prepend"])
     for name in spec["source"]:
         env = source(run, str(Path(spec["cwd"], name)), env)
     for name in spec["source_optional"]:
         if Path(spec["cwd"], name).exists():
             env = source(run, str(Path(spec["cwd"], name)), env)
     # As if exported after sourcing, except where a file only extended the value (LD_LIBRARY_PATH).
-    env = changed(env, {k: v for k, v in spec["env"].items() if v is None or v not in env.get(k, "")})
-    env["PATH"] = os.pathsep.join([*spec["path_prepend"], env.get("PATH", os.defpath)])
-    return {**env, **secret}
+    mine = spec["env"].items()
+    env = changed(env, {k: v for k, v in mine if v is None or f":{v}:" not in f":{env.get(k, '')}:"})
+    return {**first_in_path(env, spec["path_prepend"]), **secret}
+
+
+def first_in_path(env: dict[str, str], folders: list[str]) -> dict[str, str]:
+    """A copy in whose PATH these folders come first, each once."""
+    others = [p for p in env.get("PATH", os.defpath).split(os.pathsep) if p not in folders]
+    return {**env, "PATH": os.pathsep.join([*folders, *others])}
 
 
 def changed(env: dict[str, str], changes: dict[str, Any]) -> dict[str, str]:

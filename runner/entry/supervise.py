@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -42,7 +43,10 @@ def main() -> int:
         end.update(reason="oom", message=f"{end['message']}; the kernel killed for want of memory")
     keeper.say(f"end: {end['reason']}: {end['message']}")
     end.update(commands=keeper.commands, started=begun, ended=time.time(), oom=oom, stop=keeper.stop)
-    record_end(folder, end)
+    try:
+        record_end(folder, end)
+    except OSError as error:
+        sys.stderr.write(f"{folder}: cannot write exit.json: {error.strerror}: {json.dumps(end)}\n")
     return int(OWN_EXIT.get(end["reason"], end["code"]))
 
 
@@ -70,6 +74,8 @@ def attempt(keeper: Keeper) -> dict[str, Any]:
             end.update(reason="signal" if done["signal"] else "exit_code", message=f"{done['name']}: {how}")
     except EntryError as error:
         end.update(reason="entry_error", code=error.code, message=str(error))
+    except OSError as error:  # what the kernel refused; a traceback would leave no record
+        end.update(reason="entry_error", code=125, message=str(error))
     if keeper.intent:
         end.update(reason=keeper.intent[0], message=keeper.intent[1])
     return end

@@ -34,7 +34,7 @@ WRAPPERS = frozenset(
         "torch.distributed.launch",
     ]
 )
-HELPER = re.compile(r"from multiprocessing\.\w+ import|resource_tracker|compile_worker")
+HELPER = re.compile(r"from multiprocess(ing)?\.\w+ import|resource_tracker|compile_worker")
 
 
 class Proc(NamedTuple):
@@ -71,31 +71,43 @@ def pids() -> list[int]:
 
 
 def trainers(tree: dict[int, Proc], main_pid: int, seek_ranks: bool) -> list[int]:
-    """Choose who can save its work: the topmost ranks, else the programs that the wrappers wait for."""
+    """Choose who can save its work: the ranks, else the programs that the wrappers wait for."""
+    ranks = topmost_ranks(tree) if seek_ranks else []
+    orphans = [p for p in tree if tree[p].ppid == os.getpid() and not is_helper(words(p))]
+    level = list(ranks or ([main_pid] if main_pid in tree else orphans or tree))
     found: list[int] = []
-    below: set[int] = set()
-    for pid in tree if seek_ranks else ():
-        if tree[pid].ppid in below:
-            below.add(pid)
-        elif b"\0LOCAL_RANK=" in b"\0" + peek(pid, "environ") and not HELPER.search(" ".join(words(pid))):
-            below.add(pid)
-            found.append(pid)
-    orphans = [p for p in tree if tree[p].ppid == os.getpid() and not HELPER.search(" ".join(words(p)))]
-    level = [] if found else [main_pid] if main_pid in tree else orphans or list(tree)
     while level:
         pid = level.pop()
-        inner = [p for p in tree if tree[p].ppid == pid and is_wrapped(pid, p, tree[pid].threads)]
+        launches = not ranks and tree[pid].threads == 1
+        inner = [p for p in tree if tree[p].ppid == pid and is_wrapped(pid, p, launches)]
         level += inner
         found += [] if inner else [pid]
     return found
 
 
-def is_wrapped(parent: int, pid: int, parent_threads: int) -> bool:
-    """Whether `parent` only waits for `pid`: a known wrapper, or a Python with one thread (no trainer)."""
+def topmost_ranks(tree: dict[int, Proc]) -> list[int]:
+    """Find who has LOCAL_RANK and stands below nobody who has it."""
+    found: list[int] = []
+    below: set[int] = set()
+    for pid, proc in tree.items():
+        if proc.ppid in below:
+            below.add(pid)
+        elif b"\0LOCAL_RANK=" in b"\0" + peek(pid, "environ") and not is_helper(words(pid)):
+            below.add(pid)
+            found.append(pid)
+    return found
+
+
+def is_wrapped(parent: int, pid: int, launches: bool) -> bool:
+    """Whether `parent` only waits for `pid`: a known wrapper, or a Python that only launches another."""
     above, own = words(parent), words(pid)
-    if own in (above, []) or HELPER.search(" ".join(own)):
+    if own in (above, []) or is_helper(own):
         return False
-    return is_wrapper(above) or (parent_threads == 1 and (is_wrapper(own) or "python" in Path(own[0]).name))
+    return is_wrapper(above) or (launches and (is_wrapper(own) or "python" in Path(own[0]).name))
+
+
+def is_helper(line: list[str]) -> bool:
+    return bool(HELPER.search(" ".join(line)))
 
 
 def is_wrapper(line: list[str]) -> bool:

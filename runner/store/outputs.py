@@ -28,22 +28,26 @@ def checkpoint_facts(folder: Path) -> CheckpointFacts:
         files=files,
         global_step=step if isinstance(step, int) else None,
         torn=tuple(sorted(f for f in files if _torn(folder / f))),
-        save_only_model=args.get("save_only_model") is True,
+        save_only_model=True in (args.get("save_only_model"), args.get("no_save_optim")),
         best=best if isinstance(best, str) else None,
     )
 
 
-def complete_checkpoints(folder: Path, ranks: int = 1) -> list[Path]:
-    """The complete checkpoints in a training's folder, oldest step first."""
-    return [path for path, why in judged_checkpoints(folder, ranks) if why is None]
+def complete_checkpoints(folder: Path, ranks: int = 1, *, to_resume: bool = False) -> list[Path]:
+    """The complete checkpoints in a training's folder, oldest step first, or those to resume from."""
+    return [path for path, why in judged_checkpoints(folder, ranks, to_resume=to_resume) if why is None]
 
 
-def judged_checkpoints(folder: Path, ranks: int = 1) -> list[tuple[Path, str | None]]:
+def judged_checkpoints(
+    folder: Path, ranks: int = 1, *, to_resume: bool = False
+) -> list[tuple[Path, str | None]]:
     """All checkpoints in step order, each with the reason why it is incomplete, or None."""
     if not folder.is_dir():
         return []
     found = [(int(m[1]), p) for p in folder.iterdir() if (m := NAME.match(p.name)) and p.is_dir()]
-    return [(p, incomplete_because(checkpoint_facts(p), ranks)) for _, p in sorted(found)]
+    return [
+        (p, incomplete_because(checkpoint_facts(p), ranks, to_resume=to_resume)) for _, p in sorted(found)
+    ]
 
 
 def best_checkpoint(folder: Path, ranks: int = 1) -> Path | None:
@@ -61,7 +65,7 @@ def _torn(path: Path) -> bool:
         return not _whole_safetensors(path)
     if path.suffix in (".pt", ".pth", ".bin"):
         return not zipfile.is_zipfile(path)
-    return False
+    return (path.suffix == ".distcp" or path.name == ".metadata") and path.stat().st_size == 0
 
 
 def _whole_safetensors(path: Path) -> bool:
@@ -72,6 +76,6 @@ def _whole_safetensors(path: Path) -> bool:
                 return False
             header = json.loads(f.read(length))
         end = max((t["data_offsets"][1] for n, t in header.items() if n != "__metadata__"), default=0)
-    except (OSError, ValueError, struct.error, KeyError, TypeError, IndexError):
+    except (OSError, ValueError, struct.error, KeyError, TypeError, IndexError, AttributeError):
         return False
     return bool(path.stat().st_size == 8 + length + int(end))

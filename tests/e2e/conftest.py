@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from attempt import Begin, beginner
 from cli import Cli
 
 from runner.backends.venv import find_stack
@@ -62,3 +64,21 @@ def cli(home: Path, tmp_path: Path) -> Iterator[Cli]:
     made = Cli(Path(sys.executable).parent / "runner", home, work)
     yield made
     made.stop_all()
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Iterator[Begin]:
+    """Start attempts under the Python `entry`."""
+    yield from beginner(tmp_path, sys.executable, "-I", "-S")
+
+
+@pytest.fixture(params=[["python"], ["sh"], ["busybox", "sh"]], ids=" ".join)
+def both(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Begin]:
+    """What the stand-in in shell promises too."""
+    program: list[str] = request.param
+    if program == ["python"]:
+        yield from beginner(tmp_path, sys.executable, "-I", "-S")
+        return
+    if shutil.which(program[0]) is None:
+        pytest.skip(f"there is no {program[0]}")
+    yield from beginner(tmp_path, *program, file="entry.sh")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from runner.core.checkpoint import CheckpointFacts, incomplete_because
 from runner.store.outputs import best_checkpoint, complete_checkpoints, judged_checkpoints
 
 
@@ -71,6 +72,67 @@ def test_save_only_model_needs_no_optimizer(tmp_path: Path) -> None:
     (path / "optimizer.pt").unlink()
     (path / "args.json").write_text('{"save_only_model": true}')
     assert why(path) is None
+
+
+def test_nothing_is_resumed_without_its_optimizer(tmp_path: Path) -> None:
+    path = checkpoint(tmp_path, 4)
+    (path / "optimizer.pt").unlink()
+    (path / "args.json").write_text('{"save_only_model": true}')
+    assert complete_checkpoints(tmp_path) == [path]
+    assert complete_checkpoints(tmp_path, to_resume=True) == []
+
+
+def test_every_shard_that_the_names_promise_must_be_there() -> None:
+    shards = [f"model-0000{i}-of-00003.safetensors" for i in (1, 2, 3)]
+    rest = ["optimizer.pt", "scheduler.pt", "rng_state.pth"]
+    assert verdict([*shards, *rest]) is None
+    assert verdict([*shards[:2], *rest]) == f"{shards[2]} is missing"
+
+
+RNG = ["rng_state_0.pth", "rng_state_1.pth"]
+DEEPSPEED = [
+    "adapter_model.safetensors",
+    "global_step9/mp_rank_00_model_states.pt",
+    "global_step9/bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt",
+    "global_step9/bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt",
+    "latest",
+    *RNG,
+]
+FSDP_SHARDED = [
+    "pytorch_model_fsdp_0/__0_0.distcp", "pytorch_model_fsdp_0/.metadata",
+    "optimizer_0/__0_0.distcp", "optimizer_0/.metadata", "scheduler.pt", *RNG,
+]  # fmt: skip
+FSDP_FULL = ["model.safetensors", "pytorch_model_fsdp.bin", "optimizer.bin", "scheduler.pt", *RNG]
+MEGATRON = [
+    "args.json", "latest_checkpointed_iteration.txt", "iter_0000009/common.pt", "iter_0000009/__0_0.distcp",
+    "iter_0000009/.metadata", "iter_0000009/metadata.json",
+]  # fmt: skip
+
+
+def verdict(files: list[str], ranks: int = 1, step: int | None = 9) -> str | None:
+    return incomplete_because(CheckpointFacts("checkpoint-9", dict.fromkeys(files, 1), step), ranks)
+
+
+@pytest.mark.parametrize(
+    ("files", "step", "needed"),
+    [
+        (DEEPSPEED, 9, DEEPSPEED[1:]),
+        (FSDP_SHARDED, 9, ["pytorch_model_fsdp_0/.metadata", "optimizer_0/.metadata", "scheduler.pt", *RNG]),
+        (FSDP_FULL, 9, FSDP_FULL[1:]),
+        (MEGATRON, None, ["latest_checkpointed_iteration.txt"]),
+        ([*MEGATRON[:-1], "model.safetensors"], None, ["latest_checkpointed_iteration.txt", MEGATRON[-2]]),
+    ],
+    ids=["deepspeed", "fsdp sharded", "fsdp full", "megatron", "megatron and safetensors"],
+)
+def test_layouts_of_other_frameworks(files: list[str], step: int | None, needed: list[str]) -> None:
+    assert verdict(files, 2, step) is None
+    for gone in needed:
+        assert verdict([f for f in files if f != gone], 2, step), gone
+
+
+def test_megatron_of_another_step_and_half_written() -> None:
+    assert verdict([f.replace("0009", "0008") for f in MEGATRON], 2, None)
+    assert verdict([f for f in MEGATRON if "metadata" not in f], 2, None)
 
 
 def test_newest_by_number_and_never_a_merged_one(tmp_path: Path) -> None:

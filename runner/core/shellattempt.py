@@ -51,7 +51,7 @@ def _refused(record: Mapping[str, Any]) -> str:
 def _environment(record: Mapping[str, Any]) -> list[str]:
     """The same order as in Python: the attempt's own, what the files say, and the own again."""
     path = "".join(folder + ":" for folder in record["path_prepend"])
-    first = f'export PATH={shlex.quote(path)}"$PATH"' if path else ":"
+    first = f'export PATH={shlex.quote(path)}"${{PATH-}}"' if path else ":"
     lines = [
         "export PYTHONUNBUFFERED=${PYTHONUNBUFFERED-1}",
         "unset LOCAL_RANK",

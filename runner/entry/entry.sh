@@ -91,7 +91,7 @@ run() { # NUMBER: one command, until nothing of it is left
   eval "name=\$NAME_$1 line=\$LINE_$1"
   say "$line"
   begun=$(date +%s) over='' TERM_AT='' KILL_AT=''
-  (trap - TERM INT HUP && environment && "command_$1") </dev/null >>"$LOG" 2>&1 &
+  (trap - TERM INT HUP && set +u && environment && "command_$1") </dev/null >>"$LOG" 2>&1 &
   MAIN=$!
   while alive "$MAIN" || [ -n "$(tree)" ]; do
     clock

@@ -13,7 +13,7 @@ def test_environment(both: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("GONE", "inherited")
     monkeypatch.setenv("LOCAL_RANK", "3")
     setup = tmp_path / "set env.sh"
-    setup.write_text('echo noise; export CANN=there LIBS="/cann:$LIBS" LEVEL=12 FOUND="$(tool)"\n')
+    setup.write_text('echo noise; export CANN=there LIBS="/cann:$LIBS" LEVEL=12 FOUND="$(tool)$NOT_SET"\n')
     optional = tmp_path / "optional.sh"
     optional.write_text("export OPTIONAL=1\n")
     attempt = both(

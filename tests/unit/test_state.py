@@ -14,11 +14,11 @@ STATES = st.sampled_from(sorted(STEP))
 @pytest.mark.parametrize("table", [ATTEMPT, STEP], ids=["attempt", "step"])
 def test_every_state_is_reachable_and_can_end(table: dict[str, frozenset[str]]) -> None:
     start = next(iter(table))
-    seen, todo = {start}, [start]
-    while todo:
-        for after in table[todo.pop()] - seen:
+    seen, left = {start}, [start]
+    while left:
+        for after in table[left.pop()] - seen:
             seen.add(after)
-            todo.append(after)
+            left.append(after)
     assert seen == set(table)
     ends = {s for s, after in table.items() if not after}
     for state in table:

@@ -26,7 +26,7 @@ def resume_point(step: PlannedStep, output: Path) -> str | None:
     """The newest complete checkpoint, when the step goes on from one."""
     if not step.resume:
         return None
-    complete = complete_checkpoints(output, step.nproc * step.nodes)
+    complete = complete_checkpoints(output, step.nproc * step.nodes, to_resume=True)
     return str(complete[-1]) if complete else None
 
 

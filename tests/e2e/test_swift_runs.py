@@ -51,6 +51,17 @@ def rows(cli: Cli) -> list[dict[str, Any]]:
     return [row for row in map(json.loads, text.splitlines()) if "loss" in row]
 
 
+def test_the_whole_loop_of_the_demo(cli: Cli, stack_python: Path) -> None:
+    cli("submit", "--wait", TINY.parent / "quickstart-cpu.yaml", timeout=400)
+    steps = cli.steps()
+    assert {s["state"] for s in steps.values()} == {"SUCCEEDED"}
+    assert "largest logit difference" in cli("show").stdout
+    assert "3 of 3 served as trained, none by the untouched base" in cli.log("compare").read_text()
+    answers = Path(steps["infer"]["outputs"]["result"]).read_text(encoding="utf-8").splitlines()
+    assert len(answers) == len((TINY / "train.jsonl").read_text(encoding="utf-8").splitlines())
+    cli.wait_until_idle()
+
+
 def test_ddp_full_fine_tune_is_one_training_of_two_processes(cli: Cli, tiny_model: Path) -> None:
     swift = args(tiny_model, dataset=["train.jsonl"], **FULL)
     cli("submit", "--wait", train(cli, "sft", swift, resources={"npus": 2}))

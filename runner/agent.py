@@ -91,6 +91,7 @@ def drive(home: Path, setup: Setup) -> None:
 
 def _loop(engine: Engine, home: Path) -> None:
     watcher = _Watcher(engine.backend, home)
+    engine.tidy()
     try:
         while _tick(engine):
             watcher.watch(engine.watched())

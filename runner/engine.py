@@ -19,7 +19,7 @@ from runner.launch import attempt_folder, attempt_key, launch, lease
 from runner.store.collect import collect_outputs
 from runner.store.db import AttemptRow, Run, Step, Store
 from runner.store.folders import snapshot
-from runner.store.memory import hold, let_go
+from runner.store.memory import held_runs, hold, let_go
 
 Ended = Callable[[Run], None]
 
@@ -35,23 +35,21 @@ def submit(
         write_atomic(folder.spec, spec_text.decode("utf-8", "replace"))
         if copy:
             linked = snapshot(source.parent, folder.snapshot)
-            write_atomic(
-                folder.path / "snapshot.json",
-                json.dumps({"source": str(source.parent), "linked": linked}) + "\n",
-            )
+            origin = {"source": str(source.parent), "linked": linked}
+            write_atomic(folder.path / "snapshot.json", json.dumps(origin) + "\n")
         hold(store.home, run, plan, os.environ, backend.inherited(os.environ))
         write_atomic(folder.plan, plan.model_dump_json(indent=1) + "\n")
+        Story(store, run).tell(event="submitted")
+        store.queue(run)
     except (RunnerError, OSError) as e:
-        store.drop_run(run)
         let_go(store.home, run)
         shutil.rmtree(folder.path, ignore_errors=True)
+        with contextlib.suppress(UnreachableError):  # on a full disk the NEW row stays, which nobody looks at
+            store.drop_run(run)
         if isinstance(e, RunnerError):
             raise
-        raise UnreachableError(
-            f"cannot write {folder.path}: {e.strerror}", hint="free disk space or set RUNNER_HOME"
-        ) from e
-    Story(store, run).tell(event="submitted")
-    store.queue(run)
+        message = f"cannot write {folder.path}: {e.strerror}"
+        raise UnreachableError(message, hint="free disk space or set RUNNER_HOME") from e
     return run
 
 
@@ -77,6 +75,12 @@ class Engine:
         self._ended = ended
         self._asked: set[str] = set()  # attempts that this process has asked to stop
         self._plans: dict[int, Plan] = {}
+
+    def tidy(self) -> None:
+        """Forget what an agent that was killed still held of runs that have ended."""
+        for run in held_runs(self.store.home):
+            if self.store.has_ended(run):
+                let_go(self.store.home, run)
 
     def tick(self) -> bool:
         """Take every open run as far as it goes now; False when no run is open."""

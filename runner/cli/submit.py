@@ -76,5 +76,5 @@ def stay(store: object, run: int, how: str, *, quiet: bool = False) -> int:
             f"\nrun {run} goes on; `runner logs -f {run}` follows it again, `runner stop {run}` ends it",
             err=True,
         )
-        return 0
+        return 0 if how == "follow" else 130  # who waits for a code gets none
     return outcome(store, run)

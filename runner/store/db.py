@@ -168,6 +168,11 @@ class Store:
             raise NoSuchRunError(f"there is no run {run}", hint="`runner ps --all` lists them")
         return _run(row)
 
+    def has_ended(self, run: int) -> bool:
+        """Whether a run has ended; one that is not known counts as ended."""
+        row = self._db.execute("SELECT ended FROM runs WHERE id = ?", (run,)).fetchone()
+        return row is None or row["ended"] is not None
+
     def find(self, text: str | None) -> Run:
         """A run by number or by name (the newest of that name); without either the newest run."""
         if text is not None and text.isdigit():

@@ -53,6 +53,12 @@ def hand_over(home: Path, run: int, step: PlannedStep, attempt: Path) -> str | N
     return str(path)
 
 
+def held_runs(home: Path) -> list[int]:
+    """The runs of this home of which something is held."""
+    pattern = _held(home, 0).name.replace("-0.json", "-*.json")
+    return [int(p.stem.rpartition("-")[2]) for p in _memory().glob(pattern)]
+
+
 def let_go(home: Path, run: int) -> None:
     """The run has ended."""
     _held(home, run).unlink(missing_ok=True)

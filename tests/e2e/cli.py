@@ -90,6 +90,11 @@ class Cli:
                     found[int(proc.name)] = os.fsdecode(line).replace("\0", " ")
         return found
 
+    def held(self) -> list[Path]:
+        """What is held in memory of the runs of this home."""
+        home = hashlib.sha256(os.fsencode(self.home)).hexdigest()[:16]
+        return list(Path("/dev/shm").glob(f"ascend-runner-{home}-*"))
+
     def kill(self, word: str) -> int:
         """KILL every process of ours with this word in its command line; how many."""
         chosen = [pid for pid, line in self.processes().items() if word in line]

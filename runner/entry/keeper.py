@@ -86,7 +86,7 @@ class Keeper:
     def run(self, name: str, argv: list[str], env: dict[str, Any], out: int | None = None) -> dict[str, Any]:
         """Run one command and give its record when its tree is empty."""
         self.say(name if out else f"{name}: {' '.join(shlex.quote(a) for a in argv)}")
-        where, env = os.fstat(self.log).st_size, changed(env, {})
+        where, env = os.fstat(self.log).st_size, changed(env, {"ASCEND_RUNNER_ATTEMPT": self.spec["id"]})
         done: dict[str, Any] = {
             "name": name,
             "code": None,

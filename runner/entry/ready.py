@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import os
 import socket
 import time
 from collections.abc import Callable, Iterable
@@ -35,9 +36,8 @@ def watch_port(want: dict[str, Any], tree: Callable[[], Iterable[int]]) -> tuple
         ours = [s for s in own if s.port == port]
         if any(answers(s, want) for s in ours):
             return "ready", f"READY: port {port} answers"
-        moved = next(
-            (s for s in own if 0 < s.port - port <= MOVED_BY and not ours and answers(s, want)), None
-        )
+        near = [s for s in own if 0 < s.port - port <= MOVED_BY] if want.get("path") and not ours else []
+        moved = next((s for s in near if answers(s, want)), None)
         if moved:
             return "port_taken", f"the server listens on port {moved.port} instead of {port}, which was busy"
         taken = not ours and any(s.port == port for s in every)
@@ -103,7 +103,7 @@ def sockets_of(pids: Iterable[int]) -> set[str]:
         with contextlib.suppress(OSError):  # it has ended
             for fd in Path(f"/proc/{pid}/fd").iterdir():
                 with contextlib.suppress(OSError):
-                    target = str(fd.readlink())
+                    target = os.readlink(fd)  # noqa: PTH115 - Path.readlink is of Python 3.9
                     if target.startswith("socket:["):
                         found.add(target[8:-1])
     return found

@@ -8,14 +8,15 @@ import shlex
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 DEFAULTS: dict[str, Any] = {
     "env": {}, "path_prepend": [], "source": [], "source_optional": [], "secrets": None, "timeout_s": None,
     "grace_s": 60.0, "stop": "tree", "log": "log.txt", "ready": None, "linger_s": 2.0,
 }  # fmt: skip
 _SHELLS_OWN = ("_", "SHLVL", "PWD", "OLDPWD")
-Run = Callable[[str, list[str], dict[str, Any], int], dict[str, Any]]
+if TYPE_CHECKING:  # Python 3.8 cannot subscript these
+    Run = Callable[[str, list[str], dict[str, Any], int], dict[str, Any]]
 
 
 class EntryError(Exception):
@@ -46,8 +47,13 @@ def read_spec(folder: Path) -> dict[str, Any]:
 def _wrong(spec: dict[str, Any]) -> str | None:
     if spec["schema"] != "attempt/1" or spec["stop"] not in ("ranks", "tree"):
         return "schema or stop"
-    if not spec["commands"] or not all(c["argv"] for c in spec["commands"]):
+    if not spec["commands"] or not all(isinstance(c["argv"], list) and c["argv"] for c in spec["commands"]):
         return "nothing to run"
+    limit = 0 if spec["timeout_s"] is None else spec["timeout_s"]
+    if not all(_seconds(s) for s in (limit, spec["grace_s"], spec["linger_s"])):
+        return "timeout_s, grace_s or linger_s"
+    if spec["ready"] and not _awaitable(**spec["ready"]):
+        return "ready"
     texts = [spec["id"], spec["cwd"], spec["log"]]
     texts += spec["path_prepend"] + spec["source"] + spec["source_optional"]
     envs = [spec["env"]]
@@ -56,6 +62,16 @@ def _wrong(spec: dict[str, Any]) -> str | None:
         envs.append(command.setdefault("env", {}))
     texts += [v for env in envs for v in env.values() if v is not None]
     return next((repr(v) for v in texts if not isinstance(v, str) or "\0" in v), None)
+
+
+def _seconds(value: Any) -> bool:
+    return isinstance(value, (int, float)) and value >= 0
+
+
+def _awaitable(port: Any, timeout_s: Any, path: Any = None, model: Any = None, headers: Any = None) -> bool:
+    texts = [v for v in (path, model) if v is not None]
+    texts += [t for pair in dict(headers or {}).items() for t in pair]
+    return isinstance(port, int) and _seconds(timeout_s) and all(isinstance(t, str) for t in texts)
 
 
 def environment(run: Run, spec: dict[str, Any]) -> dict[str, str]:

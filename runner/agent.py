@@ -11,21 +11,22 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from inotify_simple import INotify
 from inotify_simple import flags as inotify
 
 from runner.backends.base import Backend
-from runner.engine import Ended, Engine
-from runner.errors import UnreachableError
+from runner.engine import Engine, Host
+from runner.errors import RunnerError, UnreachableError
+from runner.sealing import seal_runs
 from runner.store.db import Store
 
 _LONGEST_SLEEP = 30.0
 _AGAIN = 2.0
 _CHANGES = inotify.MOVED_TO | inotify.CLOSE_WRITE | inotify.CREATE
-Setup = Callable[[Path], tuple[Backend, Ended]]  # what this host runs attempts with, and whom it tells
+Setup = Callable[[Path], Host]
 
 
 def poke(home: Path) -> None:
@@ -78,12 +79,12 @@ def drive(home: Path, setup: Setup) -> None:
                 return
             store = Store(home)
             try:
-                _loop(Engine(store, *setup(home)), home)
+                _loop(Engine(store, setup(home)), home)
             finally:
                 store.close()
         # a run may have been submitted after the last look and before the lock was free again
         store = Store(home)
-        left = bool(store.open_runs())
+        left = store.has_open()
         store.close()
         if not left:
             return
@@ -91,28 +92,61 @@ def drive(home: Path, setup: Setup) -> None:
 
 def _loop(engine: Engine, home: Path) -> None:
     watcher = _Watcher(engine.backend, home)
+    sealer = _Sealer(home)
+    touched: set[int] | None = None
     engine.tidy()
     try:
-        while _tick(engine):
+        while _tick(engine, touched) | sealer.works(engine.store):
             watcher.watch(engine.watched())
             due = engine.next_due()
             pause = _LONGEST_SLEEP if due is None else max(0.0, min(due - time.time(), _LONGEST_SLEEP))
             if engine.waiting_for_others():
                 pause = min(pause, 1.0)
-            watcher.wait(pause)
+            touched = watcher.wait(pause)
     finally:
         watcher.close()
 
 
-def _tick(engine: Engine) -> bool:
+def _tick(engine: Engine, touched: set[int] | None) -> bool:
     """One tick; while the state cannot be written, again and again rather than leave the runs alone."""
     while True:
         try:
-            return engine.tick()
+            return engine.tick(touched)
         except UnreachableError as e:
+            touched = None
             with contextlib.suppress(OSError):
                 print(e.message, file=sys.stderr, flush=True)
             time.sleep(_AGAIN)
+
+
+class _Sealer:
+    """Completes the manifests of ended runs in a thread: hashing a model takes minutes."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._busy = False
+        self._gave_up = False
+
+    def works(self, store: Store) -> bool:
+        """Begin when there is something to seal; whether it is at work."""
+        if self._busy:
+            return True
+        if self._gave_up or not store.unsealed():
+            return False
+        self._busy = True
+        threading.Thread(target=self._seal).start()
+        return True
+
+    def _seal(self) -> None:
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
+        try:
+            seal_runs(self._home)
+        except RunnerError as e:  # the next agent tries again
+            self._gave_up = True
+            print(e.message, file=sys.stderr, flush=True)
+        finally:
+            self._busy = False
+            poke(self._home)
 
 
 class _Watcher:
@@ -121,37 +155,47 @@ class _Watcher:
     def __init__(self, backend: Backend, home: Path) -> None:
         self._backend = backend
         self._inotify = INotify()
-        self._folders: dict[Path, tuple[int, int | None]] = {}
+        self._folders: dict[Path, tuple[int, int | None, int]] = {}  # watch, pidfd, run
         _poke_file(home).touch()
-        self._inotify.add_watch(str(_poke_file(home)), inotify.MODIFY | inotify.CLOSE_WRITE)
-        self._fresh = False
+        self._poked = self._inotify.add_watch(str(_poke_file(home)), inotify.MODIFY | inotify.CLOSE_WRITE)
+        self._fresh: set[int] = set()
 
-    def watch(self, folders: list[Path]) -> None:
+    def watch(self, folders: Mapping[Path, int]) -> None:
         """Watch exactly these attempts."""
-        for gone in self._folders.keys() - set(folders):
-            wd, pidfd = self._folders.pop(gone)
+        for gone in self._folders.keys() - folders.keys():
+            wd, pidfd, _ = self._folders.pop(gone)
             with contextlib.suppress(OSError):
                 self._inotify.rm_watch(wd)
             if pidfd is not None:
                 os.close(pidfd)
-        self._fresh = False
-        for new in set(folders) - self._folders.keys():
-            wd = self._inotify.add_watch(str(new), _CHANGES)
-            self._folders[new] = (wd, self._backend.watch(new))
-            self._fresh = True  # it may have ended between the tick and the watch: look once more
+        self._fresh = set()
+        for new in folders.keys() - self._folders.keys():
+            wd = -1
+            with contextlib.suppress(FileNotFoundError):  # the folder was taken away behind our back
+                wd = self._inotify.add_watch(str(new), _CHANGES)
+            self._folders[new] = (wd, self._backend.watch(new), folders[new])
+            self._fresh.add(folders[new])  # it may have ended between the tick and the watch: look once more
 
-    def wait(self, seconds: float) -> None:
-        """Until something happened, at most so long."""
-        if self._fresh:
-            seconds = 0.0
-        pidfds = [fd for _, fd in self._folders.values() if fd is not None]
-        ready, _, _ = select.select([self._inotify.fileno(), *pidfds], [], [], seconds)
+    def wait(self, seconds: float) -> set[int] | None:
+        """Until something happened, at most so long; the runs it happened to, None when it may be any."""
+        pidfds = {fd: run for _, fd, run in self._folders.values() if fd is not None}
+        pause = 0.0 if self._fresh else seconds
+        ready, _, _ = select.select([self._inotify.fileno(), *pidfds], [], [], pause)
+        if not ready and not self._fresh:
+            return None
+        touched = self._fresh | {pidfds[fd] for fd in ready if fd in pidfds}
         if self._inotify.fileno() in ready:
-            self._inotify.read(timeout=0)
+            runs = {wd: run for wd, _, run in self._folders.values()}
+            for event in self._inotify.read(timeout=0):
+                if event.wd == self._poked or event.mask & inotify.Q_OVERFLOW:
+                    return None
+                if event.wd in runs:
+                    touched.add(runs[event.wd])
+        return touched
 
     def close(self) -> None:
         """Let go of all descriptors."""
-        self.watch([])
+        self.watch({})
         self._inotify.close()
 
 

@@ -1,80 +1,49 @@
-"""The story of a run on one page: submit, tick, stop, collect."""
+"""The story of a run on one page: what the agent does with an open run, from its first step to its end."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from runner.backends.base import Backend
+from runner.core.ending import End, after, record_end
+from runner.core.limits import Limits, shortage
 from runner.core.plan import Plan, PlannedStep
-from runner.core.state import RETRIED, STEP_ENDS, STOPPED_BY
+from runner.core.state import STEP_ENDS
 from runner.errors import RunnerError, UnreachableError
 from runner.files import read_json, write_atomic
 from runner.launch import attempt_folder, attempt_key, launch, lease
 from runner.store.collect import collect_outputs
 from runner.store.db import AttemptRow, Run, Step, Store
-from runner.store.folders import snapshot
-from runner.store.memory import held_runs, hold, let_go
-
-Ended = Callable[[Run], None]
-
-
-def submit(
-    store: Store, backend: Backend, plan: Plan, spec_text: bytes, source: Path, *, copy: bool = True
-) -> int:
-    """Write the run down, with a copy of the job's folder; nothing starts yet."""
-    run = store.add_run(plan, str(source))
-    folder = store.folder(run)
-    try:
-        folder.path.mkdir(parents=True)
-        write_atomic(folder.spec, spec_text.decode("utf-8", "replace"))
-        if copy:
-            linked = snapshot(source.parent, folder.snapshot)
-            origin = {"source": str(source.parent), "linked": linked}
-            write_atomic(folder.path / "snapshot.json", json.dumps(origin) + "\n")
-        hold(store.home, run, plan, os.environ, backend.inherited(os.environ))
-        write_atomic(folder.plan, plan.model_dump_json(indent=1) + "\n")
-        Story(store, run).tell(event="submitted")
-        store.queue(run)
-    except (RunnerError, OSError) as e:
-        let_go(store.home, run)
-        shutil.rmtree(folder.path, ignore_errors=True)
-        with contextlib.suppress(UnreachableError):  # on a full disk the NEW row stays, which nobody looks at
-            store.drop_run(run)
-        if isinstance(e, RunnerError):
-            raise
-        message = f"cannot write {folder.path}: {e.strerror}"
-        raise UnreachableError(message, hint="free disk space or set RUNNER_HOME") from e
-    return run
+from runner.store.memory import held_runs, let_go, lost_secrets
+from runner.store.story import Story
+from runner.submission import read_plan
 
 
-class Story:
-    """One line for each thing that happened in a run; followers wake up on it."""
+@dataclass(frozen=True)
+class Host:
+    """What runs attempts here, what they may take together, and who hears that a run has ended."""
 
-    def __init__(self, store: Store, run: int) -> None:
-        self._path = store.folder(run).events
-
-    def tell(self, **event: object) -> None:
-        """Add a line; on a full disk it is missing, which harms nobody but who follows."""
-        line = json.dumps({"time": round(time.time(), 3), **event}, ensure_ascii=False) + "\n"
-        with contextlib.suppress(OSError), self._path.open("a", encoding="utf-8") as f:
-            f.write(line)
+    backend: Backend
+    limits: Limits
+    ended: Callable[[Run], None]
 
 
 class Engine:
     """Drives all open runs of a home; whoever holds the agent's lock has one."""
 
-    def __init__(self, store: Store, backend: Backend, ended: Ended) -> None:
+    def __init__(self, store: Store, host: Host) -> None:
         self.store = store
-        self.backend = backend
-        self._ended = ended
+        self.backend = host.backend
+        self._host = host
         self._asked: set[str] = set()  # attempts that this process has asked to stop
         self._plans: dict[int, Plan] = {}
+        self._queued: set[int] = set()  # runs with a step that waits for its turn, a port or a device
+        self._due: dict[int, float] = {}  # runs that time itself moves, and when
+        self._short: int | None = None  # the first run that lacks cpus or memory: who asks for some waits too
 
     def tidy(self) -> None:
         """Forget what an agent that was killed still held of runs that have ended."""
@@ -82,55 +51,84 @@ class Engine:
             if self.store.has_ended(run):
                 let_go(self.store.home, run)
 
-    def tick(self) -> bool:
-        """Take every open run as far as it goes now; False when no run is open."""
+    def tick(self, touched: set[int] | None = None) -> bool:
+        """Take all open runs, or these and those that wait, as far as they go; False when none is left."""
+        self._short = None
+        left = False
         for run in self.store.open_runs():
-            self._advance(run)
-        return bool(self.store.open_runs())
+            if touched is None or run.id in touched or run.id in self._queued:
+                left |= self._advance(run)
+            else:
+                left = True
+        return left
 
-    def watched(self) -> list[Path]:
-        """The folders of the attempts that live."""
-        attempts = [a for r in self.store.open_runs() for a in self.store.attempts(r.id)]
-        return [attempt_folder(self.store, a) for a in attempts if a.state != "ENDED"]
+    def watched(self) -> dict[Path, int]:
+        """The folders of the attempts that live, each with its run."""
+        return {attempt_folder(self.store, a): a.run for a in self.store.living()}
 
     def next_due(self) -> float | None:
         """When time itself moves something: a retry, or the end of a run's time."""
-        due = []
-        for run in self.store.open_runs():
-            steps = self.store.steps(run.id)
-            due += [s.retry_at for s in steps if s.retry_at and s.state == "BACKOFF"]
-            deadline = self._deadline(run, steps)
-            due += [deadline] if deadline and time.time() < deadline else []
-        return min(due, default=None)
+        return min(self._due.values(), default=None)
 
     def waiting_for_others(self) -> bool:
         """Whether a step waits for a port or device that nobody tells us about when it comes free."""
-        return any(s.state == "QUEUED" for r in self.store.open_runs() for s in self.store.steps(r.id))
+        return bool(self._queued)
 
-    def _advance(self, run: Run) -> None:
+    def _advance(self, run: Run) -> bool:
+        """Take one run as far as it goes; False when it has ended or is held."""
         try:
-            plan = self._plan(run)
-        except (OSError, ValueError) as e:
-            for step in self.store.steps(run.id):
-                if step.state not in STEP_ENDS:
-                    self._end(step, "FAILED", reason="preflight", message=f"plan.json is unreadable: {e}")
-            return
+            plan = self._plan(run.id)
+        except UnreachableError as e:
+            self._abandon(run, e.message)
+            return False
         moved = True
         while moved:
             moved = False
             for step in self.store.steps(run.id):
                 if step.state not in STEP_ENDS:
                     moved |= self._step(run, plan, step)
-        after = self.store.run(run.id)
-        if after.ended:
-            let_go(self.store.home, run.id)
-            Story(self.store, run.id).tell(event="ended", state=after.state)
-            self._ended(after)
+        self._look_ahead(run, plan)
+        now = self.store.run(run.id)
+        if now.ended:
+            self._forget(now)
+        return now.ended is None and now.state != "HELD"
+
+    def _abandon(self, run: Run, message: str) -> None:
+        for step in self.store.steps(run.id):
+            if attempt := self._open_attempt(step):
+                here = attempt_folder(self.store, attempt)
+                self.backend.stop(here)
+                self.backend.end_leftovers(here, attempt_key(self.store, attempt))
+                attempt = self.store.move_attempt(attempt, "COLLECTING", reason="preflight", message=message)
+                self.store.end_attempt(attempt, step, "FAILED", reason="preflight", message=message)
+            elif step.state not in STEP_ENDS:
+                self._end(step, "FAILED", reason="preflight", message=message)
+        self._forget(self.store.run(run.id))
+
+    def _forget(self, run: Run) -> None:
+        self._plans.pop(run.id, None)
+        self._queued.discard(run.id)
+        self._due.pop(run.id, None)
+        let_go(self.store.home, run.id)
+        self._tell(run.id, event="ended", state=run.state)
+        self._host.ended(run)
+
+    def _look_ahead(self, run: Run, plan: Plan) -> None:
+        steps = self.store.steps(run.id)
+        due = [s.retry_at for s in steps if s.retry_at and s.state == "BACKOFF"]
+        deadline = _deadline(run, plan, steps)
+        due += [deadline] if deadline and time.time() < deadline else []
+        self._due.pop(run.id, None)
+        if due:
+            self._due[run.id] = min(due)
+        queued = any(s.state == "QUEUED" for s in steps)
+        (self._queued.add if queued else self._queued.discard)(run.id)
 
     def _step(self, run: Run, plan: Plan, step: Step) -> bool:
         """Move one open step; True when it moved."""
         planned = plan.step(step.name)
-        halt = "user" if run.stop else "timeout" if self._overdue(run) else None
+        deadline = _deadline(run, plan, self.store.steps(run.id))
+        halt = "user" if run.stop else "timeout" if deadline and time.time() >= deadline else None
         if step.state == "QUEUED" and self._open_attempt(step):
             return self._move(step, "ACTIVE", {"why": None})  # an agent died while it started this one
         match step.state:
@@ -143,7 +141,7 @@ class Engine:
             case "WAITING":
                 return self._waiting(plan, step, planned)
             case "QUEUED":
-                return self._start(plan, step, planned)
+                return self._start(run, plan, step, planned)
         return False
 
     def _waiting(self, plan: Plan, step: Step, planned: PlannedStep) -> bool:
@@ -154,9 +152,7 @@ class Engine:
         if not waits:
             return self._move(step, "QUEUED", {})
         why = "; ".join(f"step '{n}' is not {'READY' if plan.step(n).service else 'done'}" for n in waits)
-        if why != step.why:
-            self.store.move_step(step, "WAITING", why=why)
-        return False
+        return self._wait(step, why)
 
     def _met(self, step: Step, planned: PlannedStep) -> bool:
         if step.state == "SUCCEEDED":
@@ -164,17 +160,33 @@ class Engine:
         attempt = self._open_attempt(step) if planned.service and step.state == "ACTIVE" else None
         return attempt is not None and attempt.state == "READY"
 
-    def _start(self, plan: Plan, step: Step, planned: PlannedStep) -> bool:
-        placed = lease(self.store, self.backend, step, planned)
+    def _start(self, run: Run, plan: Plan, step: Step, planned: PlannedStep) -> bool:
+        why = self._not_its_turn(run, planned)
+        placed = why or lease(self.store, self.backend, step, planned)
         if isinstance(placed, str):
-            if placed != step.why:
-                self.store.move_step(step, "QUEUED", why=placed)
-            return False
+            return self._wait(step, placed)
         attempt = self.store.add_attempt(step, placed)
-        started = step.started or attempt.started
-        self._move(step, "ACTIVE", {"started": started, "why": None})
+        self._move(step, "ACTIVE", {"started": step.started or attempt.started, "why": None})
         self._launch(plan, attempt)
         return True
+
+    def _not_its_turn(self, run: Run, planned: PlannedStep) -> str | None:
+        if lost := lost_secrets(self.store.home, run.id, planned):
+            names = ", ".join(lost)
+            return f"lost {names} when the host restarted; export it and `runner release {run.id}`"
+        limits = self._host.limits
+        if limits.runs is not None and run.state != "RUNNING":
+            going = sum(r.state == "RUNNING" and r.id != run.id for r in self.store.open_runs())
+            if going >= limits.runs:
+                return f"{going} run(s) are going, and limits.runs of the site file is {limits.runs}"
+        if not planned.cpus and not planned.memory:
+            return None
+        if self._short not in (None, run.id):
+            return f"is behind run {self._short}, which waits for cpus or memory"
+        living = [self._plan(a.run).step(a.step) for a in self.store.living()]
+        why = shortage(limits, living, planned)
+        self._short = run.id if why else self._short
+        return why
 
     def _launch(self, plan: Plan, attempt: AttemptRow) -> None:
         try:
@@ -205,7 +217,7 @@ class Engine:
         if intent and attempt.key not in self._asked:
             if attempt.intent is None:
                 self.store.move_attempt(attempt, "STOPPING", intent=intent)
-                Story(self.store, step.run).tell(event="stopping", step=step.name, why=intent)
+                self._tell(step.run, event="stopping", step=step.name, why=intent)
             if not (here / "stopping.json").exists():  # a second TERM would end the grace
                 self.backend.stop(here)
             self._asked.add(attempt.key)
@@ -228,30 +240,37 @@ class Engine:
     def _collect(
         self, step: Step, planned: PlannedStep, attempt: AttemptRow, record: Mapping[str, object]
     ) -> bool:
-        end = {k: record.get(k) for k in ("reason", "code", "signal", "message")}
-        attempt = self.store.move_attempt(attempt, "COLLECTING", **end)
-        outputs = dict(step.outputs)
-        if not planned.service:
-            outputs = collect_outputs(planned, self.store.folder(step.run), {})
-        self.store.move_attempt(attempt, "ENDED", ended=time.time())
-        self.store.release(step.run, step.name)
-        end["outputs"] = json.dumps(outputs, ensure_ascii=False)
-        if attempt.intent in STOPPED_BY:
-            end["reason"] = attempt.intent
-            end["message"] = STOPPED_BY[attempt.intent][1]
-            return self._end(step, STOPPED_BY[attempt.intent][0], **end)
-        done = end["reason"] == "exit_code" and end["code"] == 0
-        if done and not planned.service:
-            return self._end(step, "SUCCEEDED", **end)
-        if attempt.intent == "done" and end["reason"] in ("user", "exit_code"):
-            return self._end(step, "SUCCEEDED", **{**end, "reason": "done", "message": None})
-        if done:
-            end["message"] = "the service ended by itself"
-        if attempt.n < planned.attempts and end["reason"] in RETRIED:
-            again = time.time() + planned.backoff_s * 2 ** (attempt.n - 1)
-            why = f"try {attempt.n + 1} of {planned.attempts} follows"
-            return self._move(step, "BACKOFF", {**end, "retry_at": again, "why": why})
-        return self._end(step, "LOST" if end["reason"] == "host_lost" else "FAILED", **end)
+        attempt = self.store.move_attempt(attempt, "COLLECTING", **record_end(record))
+        folder = self.store.folder(step.run)
+        outputs = dict(step.outputs) if planned.service else collect_outputs(planned, folder, {})
+        end = End(
+            reason=str(attempt.reason),
+            code=attempt.code,
+            intent=attempt.intent,
+            tries=attempt.n - step.base,
+            lived_s=time.time() - attempt.started,
+            was_ready=planned.service and bool(step.outputs),
+        )
+        verdict = after(planned, end)
+        again = verdict.state == "BACKOFF"
+        columns = {
+            "reason": verdict.reason,
+            "code": attempt.code,
+            "signal": attempt.signal,
+            "message": None if verdict.silent else verdict.message or attempt.message,
+            "outputs": json.dumps(outputs, ensure_ascii=False),
+            "why": verdict.why,
+            "retry_at": time.time() + verdict.wait_s if again else None,
+            "ended": None if again else time.time(),
+        }
+        self.store.end_attempt(attempt, step, verdict.state, **columns)
+        self._tell_step(step, verdict.state, columns)
+        return True
+
+    def _wait(self, step: Step, why: str) -> bool:
+        if why != step.why:
+            self.store.move_step(step, step.state, why=why)
+        return False
 
     def _end(self, step: Step, state: str, **columns: object) -> bool:
         return self._move(step, state, {**columns, "ended": time.time(), "why": None})
@@ -259,33 +278,31 @@ class Engine:
     def _move(self, step: Step, state: str, columns: Mapping[str, object], told_as: str = "") -> bool:
         self.store.move_step(step, state, **columns)
         if state != "QUEUED":
-            tries = len(self.store.attempts(step.run, step.name))
-            said = {k: columns.get(k) for k in ("reason", "code", "message", "why")}
-            said = {k: v for k, v in {**said, "attempt": tries or None}.items() if v is not None}
-            Story(self.store, step.run).tell(event="step", step=step.name, state=told_as or state, **said)
+            self._tell_step(step, told_as or state, columns)
         return True
+
+    def _tell_step(self, step: Step, state: str, columns: Mapping[str, object]) -> None:
+        tries = len(self.store.attempts(step.run, step.name))
+        said = {k: columns.get(k) for k in ("reason", "code", "message", "why")}
+        said = {k: v for k, v in {**said, "attempt": tries or None}.items() if v is not None}
+        self._tell(step.run, event="step", step=step.name, state=state, **said)
+
+    def _tell(self, run: int, **event: object) -> None:
+        Story(self.store.folder(run).events).tell(**event)
 
     def _open_attempt(self, step: Step) -> AttemptRow | None:
         attempts = self.store.attempts(step.run, step.name)
         return attempts[-1] if attempts and attempts[-1].state != "ENDED" else None
 
-    def _deadline(self, run: Run, steps: Sequence[Step]) -> float | None:
-        try:
-            limit = self._plan(run).timeout_s
-        except (OSError, ValueError):
-            return None
-        started = [s.started for s in steps if s.started]
-        return min(started) + limit if limit and started else None
+    def _plan(self, run: int) -> Plan:
+        if run not in self._plans:
+            self._plans[run] = read_plan(self.store, run)
+        return self._plans[run]
 
-    def _overdue(self, run: Run) -> bool:
-        deadline = self._deadline(run, self.store.steps(run.id))
-        return deadline is not None and time.time() >= deadline
 
-    def _plan(self, run: Run) -> Plan:
-        if run.id not in self._plans:
-            text = self.store.folder(run.id).plan.read_text(encoding="utf-8")
-            self._plans[run.id] = Plan.model_validate_json(text)
-        return self._plans[run.id]
+def _deadline(run: Run, plan: Plan, steps: Sequence[Step]) -> float | None:
+    started = [s.started for s in steps if s.started and s.started >= (run.reopened or 0)]
+    return min(started) + plan.timeout_s if plan.timeout_s and started else None
 
 
 def _failed(states: Mapping[str, Step], planned: PlannedStep) -> str | None:

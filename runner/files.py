@@ -13,15 +13,17 @@ from runner.errors import UnreachableError
 INSIDE = Path(runner.__file__).parent / "inside"  # scripts that run inside a stack, not in the runner
 
 
-def write_atomic(path: Path, text: str) -> None:
-    """Write a file so that it is there whole or not at all."""
+def write_atomic(path: Path, text: str, *, durable: bool = True) -> None:
+    """Write a file so that it is there whole or not at all, and if `durable` also after a power loss."""
     draft = path.with_name(path.name + ".new")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.parent.is_dir():
+            path.parent.mkdir(parents=True, exist_ok=True)
         with draft.open("w", encoding="utf-8") as f:
             f.write(text)
-            f.flush()
-            os.fsync(f.fileno())
+            if durable:
+                f.flush()
+                os.fsync(f.fileno())
         draft.replace(path)
     except OSError as e:
         raise UnreachableError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from runner.backends.base import Backend
@@ -60,18 +61,29 @@ def launch(store: Store, backend: Backend, plan: Plan, attempt: AttemptRow) -> N
     place = _place(store, run, planned, attempt, here)
     around = backend.environment(plan)
     bound = bind(planned, place, around, hand_over(store.home, run.id, planned, here))
-    for name, text in bound.files.items():
-        write_atomic(here / name, text)
-    write_atomic(here / "attempt.json", json.dumps(bound.record, ensure_ascii=False, indent=1) + "\n")
+    for name, text in bound.files.items():  # after a power loss the attempt is LOST, whatever they say
+        write_atomic(here / name, text, durable=False)
+    record = {**bound.record, "placed": dict(attempt.placed)}
+    write_atomic(
+        here / "attempt.json", json.dumps(record, ensure_ascii=False, indent=1) + "\n", durable=False
+    )
     environ = held_environ(store.home, run.id) or backend.inherited(os.environ)
     pid = backend.launch(here, environ)
-    write_atomic(here / "launched.json", json.dumps({"pid": pid}) + "\n")
+    write_atomic(here / "launched.json", json.dumps({"pid": pid}) + "\n", durable=False)
+
+
+def _write_log(log: Path, lines: Sequence[str]) -> None:
+    with log.open("a", encoding="utf-8") as f:
+        f.writelines(f"[runner] {line}\n" for line in lines)
 
 
 def _place(store: Store, run: Run, planned: PlannedStep, attempt: AttemptRow, here: Path) -> Placement:
     folder = store.folder(run.id)
     output = folder.output(planned.name)
-    resume = resume_point(planned, output) if attempt.n > 1 else None
+    resume = None
+    if attempt.n > 1 and planned.resumable and (planned.resume or run.resume):
+        resume, said = resume_point(planned, output)
+        _write_log(here / "log.txt", said)
     if attempt.n > 1 and resume is None and output.exists():
         output.rename(folder.attempt(planned.name, attempt.n - 1) / "output")
     output.mkdir(parents=True, exist_ok=True)

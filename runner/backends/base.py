@@ -21,6 +21,10 @@ class Backend(Protocol):
         """The NPU devices of this host."""
         ...
 
+    def capacity(self) -> tuple[float, int]:
+        """CPUs and bytes of memory of this host."""
+        ...
+
     def free_port(self, taken: set[int], wanted: int | None) -> int | None:
         """A TCP port that nobody listens on and that is not taken; None when the wanted one is busy."""
         ...

@@ -66,6 +66,10 @@ class LocalBackend:
         found = (re.fullmatch(r"davinci(\d+)", p.name) for p in Path("/dev").glob("davinci*"))
         return sorted(int(m[1]) for m in found if m)
 
+    def capacity(self) -> tuple[float, int]:
+        """The CPUs that we may run on, and the machine's memory."""
+        return len(os.sched_getaffinity(0)), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
     def free_port(self, taken: set[int], wanted: int | None) -> int | None:
         """The wanted port when it is free, else the first free one of ours."""
         if wanted is not None:
@@ -145,7 +149,8 @@ def _entry_pid(attempt: Path, children: Mapping[int, subprocess.Popen[bytes]]) -
     pid = int(started["pid"])
     if pid in children and children[pid].poll() is not None:
         return None
-    return pid if start_ticks(pid) == started["start_ticks"] else None
+    same_boot = started.get("boot_id") in (None, _boot_id())
+    return pid if same_boot and start_ticks(pid) == started["start_ticks"] else None
 
 
 def _runs_entry(pid: int, attempt: Path) -> bool:
@@ -153,6 +158,10 @@ def _runs_entry(pid: int, attempt: Path) -> bool:
         return os.fsencode(attempt) in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
+
+
+def _boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def start_ticks(pid: int) -> int | None:

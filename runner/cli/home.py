@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from runner.agent import ensure_agent
-from runner.backends.base import Backend
 from runner.backends.local import LocalBackend
 from runner.cli.sitefile import load_site, site_environment
-from runner.engine import Ended
+from runner.core.limits import Limits
+from runner.engine import Host
 from runner.notify import notify
 from runner.store.db import Run, Store
 from runner.store.folders import default_home
@@ -21,7 +21,7 @@ def open_store() -> Iterator[Store]:
     """The store of RUNNER_HOME; open runs without an agent get one."""
     store = Store(default_home())
     try:
-        if store.open_runs():
+        if store.has_open() or store.unsealed():
             revive(store)
         yield store
     finally:
@@ -37,12 +37,15 @@ def revive(store: Store) -> None:
         store.open()
 
 
-def set_up(home: Path) -> tuple[Backend, Ended]:
-    """The backend of this host, and the site's notification of a run's end."""
+def set_up(home: Path) -> Host:
+    """The backend of this host, its limits, and the site's notification of a run's end."""
     site = load_site().site
 
     def ended(run: Run) -> None:
         if site.notify:
             notify(site.notify, run.id, run.name, run.state)
 
-    return LocalBackend(home, site_environment(site)), ended
+    backend = LocalBackend(home, site_environment(site))
+    cpus, memory = backend.capacity()
+    asked = site.limits
+    return Host(backend, Limits(asked.runs, asked.cpus or cpus, asked.memory or memory), ended)

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from runner.cli.sitefile import LoadedSite, load_site
 from runner.core.compile import compile_plan
-from runner.core.job import Job, read_job
+from runner.core.job import Job, job_of
 from runner.core.jobcheck import check_job, missing_files, not_cached
 from runner.core.lint import ArgTable
+from runner.core.matrix import Point, points
 from runner.core.plan import Plan
 from runner.core.stack import Stack
 from runner.core.validate import in_order
-from runner.core.yamltext import MAX_BYTES, finding
+from runner.core.yamltext import MAX_BYTES, finding, read_yaml
 from runner.data.stacks import load_stack, stack_names
 from runner.errors import Finding, SpecError, UsageError
 
@@ -24,7 +25,7 @@ DEFAULT_STACK = "cpu"
 
 @dataclass(frozen=True)
 class LoadedJob:
-    """A job that may start, with what is said about it all the same."""
+    """A job that may start, at one point of its matrix, with what is said about it all the same."""
 
     path: Path
     raw: bytes
@@ -33,36 +34,57 @@ class LoadedJob:
     plan: Plan
     site: LoadedSite
     warnings: list[Finding]
+    point: Point
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the command line says about a job file."""
+
+    sets: Sequence[str] = ()
+    stack: str | None = None
+    offline: bool = False
 
 
 def load_job(file: str, sets: Sequence[str], stack: str | None, *, offline: bool = False) -> LoadedJob:
-    """Read, check against everything that is known, and compile; SpecError with all that is wrong."""
+    """The job at the first point of its matrix; all of them are checked."""
+    return load_jobs(file, Choices(sets, stack, offline))[0]
+
+
+def load_jobs(file: str, chosen: Choices, folder: Path | None = None) -> list[LoadedJob]:
+    """Read, check against everything that is known, and compile: one job for each point of the matrix.
+
+    SpecError with all that is wrong. Relative paths are looked for in the file's folder, or in `folder`.
+    """
     raw = _read(file)
+    doc = read_yaml(raw, file)
     site = load_site()
-    job = read_job(raw, file, sets)
-    chosen = _stack(
-        job, stack or job.spec.stack or site.site.stack or DEFAULT_STACK, forced=stack is not None
-    )
-    table = arg_table(chosen)
-    findings = check_job(job, chosen, table)
-    folder = Path(file).absolute().parent
+    pinned = frozenset(s.partition("=")[0].strip() for s in chosen.sets)
+    path = Path(file).absolute()
+    loaded = []
+    for point in points(doc, pinned):
+        job = job_of(doc, chosen.sets, point)
+        loaded.append(_checked(path, raw, job, point, site, chosen, folder or path.parent))
+    return loaded
+
+
+def _checked(
+    path: Path, raw: bytes, job: Job, point: Point, site: LoadedSite, chosen: Choices, folder: Path
+) -> LoadedJob:
+    name = chosen.stack or job.spec.stack or site.site.stack or DEFAULT_STACK
+    stack = _stack(job, name, forced=chosen.stack is not None)
+    table = arg_table(stack)
+    findings = check_job(job, stack, table)
     findings += missing_files(job, lambda name: (folder / Path(name).expanduser()).exists())
-    offline = offline or site.site.offline
+    offline = chosen.offline or site.site.offline
     if offline:
         findings += not_cached(job, lambda what, name: _cached(what, name, folder, site))
     findings = in_order(findings)
     if any(f.severity == "error" for f in findings):
         raise SpecError(findings)
     known = {c: frozenset(table.names(c)) for c in table.commands} if table else {}
-    return LoadedJob(
-        Path(file).absolute(),
-        raw,
-        job,
-        chosen,
-        compile_plan(job, chosen, known, offline=offline),
-        site,
-        findings,
-    )
+    plan = compile_plan(job, stack, known, offline=offline)
+    return LoadedJob(path, raw, job, stack, plan, site, findings, point)
 
 
 def arg_table(stack: Stack) -> ArgTable | None:

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from runner.cli import options
 
+if TYPE_CHECKING:
+    from runner.store.db import Store
+
 
 @click.command("submit")
-@click.argument("file")
+@click.argument("files", nargs=-1, metavar="FILE...")
+@click.option("--from", "again", metavar="RUN", help="Run a stored run anew, with its files as they were.")
 @options.sets
 @options.stack
 @options.offline
+@click.option("--group", metavar="NAME", help="Put these runs into one group.")
+@click.option(
+    "--priority", type=click.IntRange(-100, 100), help="Instead of the job's; the higher one first."
+)
+@click.option("--hold", is_flag=True, help="Start nothing before `runner release`.")
 @click.option(
     "--follow",
     "how",
@@ -24,37 +35,69 @@ from runner.cli import options
 @click.option("--detach", "how", flag_value="detach", help="Only start it.")
 @options.as_json
 def command(
-    file: str, sets: tuple[str, ...], stack: str | None, offline: bool, how: str | None, as_json: bool
+    files: tuple[str, ...],
+    again: str | None,
+    sets: tuple[str, ...],
+    stack: str | None,
+    offline: bool,
+    group: str | None,
+    priority: int | None,
+    hold: bool,
+    how: str | None,
+    as_json: bool,
 ) -> int:
-    """Start job FILE. It goes on when this command or the terminal is gone."""
+    """Start the job in each FILE. It goes on when this command or the terminal is gone."""
     import os
+    from dataclasses import replace
 
-    from runner.cli.home import open_store, revive, set_up
-    from runner.cli.jobfile import load_job
-    from runner.core.yamltext import format_finding
-    from runner.engine import submit
+    from runner.cli.asked import from_files, from_run, submit_all
+    from runner.cli.home import open_store
+    from runner.cli.jobfile import Choices
 
-    loaded = load_job(file, sets, stack, offline=offline)
-    for warning in loaded.warnings:
-        click.echo(format_finding(warning), err=True)
-    how = how or ("follow" if os.isatty(1) and not as_json else "detach")
+    if bool(files) == bool(again):
+        raise click.UsageError("name job files, or a run with --from")
+    how = how or ("follow" if os.isatty(1) and not as_json and not hold else "detach")
+    chosen = Choices(sets, stack, offline)
+    groups = from_files(files, chosen, group) if files else []
     with open_store() as store:
-        backend, _ = set_up(store.home)
-        backend.environment(loaded.plan)  # HostError now rather than a failed step later
-        copy = loaded.job.spec.snapshot
-        run = submit(store, backend, loaded.plan, loaded.raw, loaded.path, copy=copy)
-        revive(store)
-        if as_json:
-            options.print_json(
-                "submitted/1", {"run": run, "name": loaded.plan.name, "folder": str(store.folder(run).path)}
-            )
-        else:
-            click.echo(
-                f"run {run}"
-                if how == "detach"
-                else f"run {run}: {loaded.plan.name} in {store.folder(run).path}"
-            )
-        return stay(store, run, how, quiet=as_json)
+        groups = groups or [from_run(store, str(again), chosen, group)]
+        if priority is not None:
+            groups = [[replace(a, priority=priority) for a in asked] for asked in groups]
+        runs = submit_all(store, [[replace(a, held=hold) for a in asked] for asked in groups])
+        _say(store, runs, how, as_json=as_json)
+        if hold:
+            click.echo("held; `runner release` lets them go", err=True)
+            return 0
+        return stay_together(store, runs, how, quiet=as_json)
+
+
+def _say(store: Store, runs: list[int], how: str, *, as_json: bool) -> None:
+    found = [store.run(r) for r in runs]
+    if as_json:
+        made = [
+            {"run": r.id, "name": r.name, "group": r.grp, "folder": str(store.folder(r.id).path)}
+            for r in found
+        ]
+        options.print_json("submitted/2", {"runs": made})
+        return
+    for r in found:
+        more = f": {r.name} in {store.folder(r.id).path}" if how != "detach" and len(runs) == 1 else ""
+        click.echo(f"run {r.id}{more}")
+    for group in dict.fromkeys(r.grp for r in found if r.grp):
+        click.echo(f"group {group}; `runner show --group {group}` compares them", err=True)
+
+
+def stay_together(store: Store, runs: list[int], how: str, *, quiet: bool = False) -> int:
+    """Stay with one run, or wait for several in order; the exit code is the first that is not 0."""
+    if len(runs) == 1 or how == "detach":
+        return stay(store, runs[0], how, quiet=quiet)
+    codes = []
+    for run in runs:
+        code = stay(store, run, "wait", quiet=quiet)
+        if code == 130 and store.run(run).ended is None:
+            return 130  # Ctrl-C
+        codes.append(code)
+    return next((c for c in codes if c), 0)
 
 
 def stay(store: object, run: int, how: str, *, quiet: bool = False) -> int:

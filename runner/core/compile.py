@@ -104,11 +104,14 @@ def _step(job: Job, index: int, stack: Stack, known: KnownArgs, offline: bool) -
         nproc=scope.nproc,
         nodes=resources.nodes,
         extra_ports=resources.ports,
+        cpus=resources.cpus,
+        memory=resources.memory,
         secrets=tuple(_secret(s) for s in step.secrets),
         timeout_s=step.timeout,
         grace_s=step.grace,
         attempts=retry.attempts,
         backoff_s=retry.backoff,
+        retry_on=None if retry.on is None else tuple(retry.on),
         resume=retry.resume and draft.resumable,
     )
 

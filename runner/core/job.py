@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 
 from runner.core.expr import evaluate
 from runner.core.kinds import AnyStep, Step
+from runner.core.matrix import matrix_findings
 from runner.core.params import apply_sets, missing_params, params_findings
 from runner.core.spec import NAME, Duration, Env, Model, Mount, Resources, Retry
 from runner.core.validate import in_order, validate
@@ -33,6 +34,12 @@ class JobHead(Model):
     mounts: list[Mount] = Field(default_factory=list)
     retry: Retry = Retry()
     timeout: Duration | None = None
+    priority: int = Field(
+        default=0, ge=-100, le=100, description="of waiting runs the higher one starts first"
+    )
+    matrix: dict[str, Any] = Field(
+        default_factory=dict, description="param -> list of values: one run for each combination"
+    )
     snapshot: bool = Field(
         default=True, description="false: steps run in the job's own folder instead of a copy"
     )
@@ -62,15 +69,21 @@ class Job:
         return finding(self.document, self.step_path(index, *rest), code, message, **more)
 
 
-def read_job(raw: bytes, file: str, sets: Sequence[str] = ()) -> Job:
+def read_job(
+    raw: bytes, file: str, sets: Sequence[str] = (), point: Mapping[str, object] | None = None
+) -> Job:
     """Read, substitute and validate; SpecError with everything that is wrong with the file itself."""
-    doc = read_yaml(raw, file)
+    return job_of(read_yaml(raw, file), sets, point or {})
+
+
+def job_of(doc: Document, sets: Sequence[str], point: Mapping[str, object]) -> Job:
+    """The job of a document at one point of its matrix; otherwise as `read_job`."""
     whole = dict(doc.value)
     params = whole.get("params")
-    chosen = apply_sets(params if isinstance(params, dict) else {}, sets)
+    chosen = {**apply_sets(params if isinstance(params, dict) else {}, sets), **point}
     value, problems = evaluate(doc, _without_params(whole), (), _scope(whole, chosen), _late(whole))
     assert isinstance(value, dict)
-    problems += [*missing_params(doc, chosen), *params_findings(doc)]
+    problems += [*missing_params(doc, chosen), *params_findings(doc), *matrix_findings(doc)]
     if isinstance(params, dict):
         value["params"] = dict(chosen)
     elif "params" in whole:

@@ -30,7 +30,7 @@ def params_findings(doc: Document) -> list[Finding]:
         for name in declared
         if not NAME.fullmatch(name)
     ]
-    for path in _expressions(declared, ("params",)):
+    for path in expressions_in(declared, ("params",)):
         message = "a param cannot hold an expression"
         found.append(finding(doc, path, "expression", message, hint="write $${{ for a literal ${{", at="${{"))
     return found[:MAX_FINDINGS]
@@ -46,6 +46,15 @@ def apply_sets(params: Mapping[str, object], sets: Sequence[str]) -> dict[str, o
         shown_name = printable(name.strip())
         result = _assign(result, name.strip().split("."), _set_value(shown_name, text), shown_name)
     return result
+
+
+def fits(default: object, value: object) -> bool:
+    """Whether a value is of the type of a param's default, so that `--set` would take it."""
+    try:
+        _fitting(default, value, "")
+    except UsageError:
+        return False
+    return True
 
 
 def missing_params(doc: Document, params: Mapping[str, object]) -> list[Finding]:
@@ -73,14 +82,15 @@ def _value_of(params: Mapping[str, object], ref: Ref) -> object:
     return value
 
 
-def _expressions(value: object, path: Path) -> list[Path]:
+def expressions_in(value: object, path: Path) -> list[Path]:
+    """Where in a value an expression stands."""
     match value:
         case str():
             return [path] if any(not isinstance(p, str) for p in parse_template(value)) else []
         case dict():
-            return [p for k, v in value.items() for p in _expressions(v, (*path, k))]
+            return [p for k, v in value.items() for p in expressions_in(v, (*path, k))]
         case list():
-            return [p for i, v in enumerate(value) for p in _expressions(v, (*path, i))]
+            return [p for i, v in enumerate(value) for p in expressions_in(v, (*path, i))]
         case _:
             return []
 
@@ -93,7 +103,7 @@ def _set_value(name: str, text: str) -> object:
         raise UsageError(
             f"cannot read --set {name}={shown(text)[1:-1]}: {problem.message}", hint=hint
         ) from None
-    if _expressions(value, ()):
+    if expressions_in(value, ()):
         raise UsageError(
             f"--set {name}: a param cannot hold an expression", hint="write $${{ for a literal ${{"
         )

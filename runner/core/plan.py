@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from runner.core.spec import Restart
+
 OUTPUT = "${{ here.output }}"
 INSIDE = "${{ run.inside }}"
 
@@ -67,6 +69,7 @@ class Draft(Value):
     stop: Literal["ranks", "tree"] = "tree"
     resumable: bool = False
     keep: bool = False
+    restart: Restart = "never"
 
 
 class PlannedStep(Draft):
@@ -79,11 +82,14 @@ class PlannedStep(Draft):
     nproc: int = 1
     nodes: int = 1
     extra_ports: int = 0
+    cpus: float | None = None
+    memory: int | None = None  # bytes
     secrets: tuple[dict[str, str | None], ...] = ()  # name -> file, or None for the submitter's environment
     timeout_s: float | None = None
     grace_s: float = 120.0
     attempts: int = 1
     backoff_s: float = 5.0
+    retry_on: tuple[str, ...] | None = None  # None: every reason that can be retried
     resume: bool = False
 
 

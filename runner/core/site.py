@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from runner.core.document import Document, path_text
-from runner.core.spec import Model
+from runner.core.spec import Model, Size
 from runner.core.validate import in_order, validate
 from runner.errors import Finding
 
@@ -50,6 +50,14 @@ class MountPolicy(Model):
     ro: bool = Field(default=False, description="true: every mount of a job is read-only")
 
 
+class SiteLimits(Model):
+    """What runs of this home may take together; null: no limit on runs, all that the host has of the rest."""
+
+    runs: int | None = Field(default=None, ge=1)
+    cpus: float | None = Field(default=None, gt=0)
+    memory: Size | None = None
+
+
 class Notify(Model):
     """Where the end of a run is told."""
 
@@ -69,6 +77,7 @@ class Site(Model):
     # pip splits the variable at blanks (pip/_internal/cli/parser.py), so a folder with blanks cannot be named
     wheelhouse: Annotated[str, Field(pattern=r"^(/|~/)\S*$")] | None = None
     mounts: MountPolicy = MountPolicy()
+    limits: SiteLimits = SiteLimits()
     notify: Notify | None = None
 
 
@@ -187,6 +196,13 @@ offline: false
 mounts:
   allow: null
   ro: false
+
+# What the runs of this home may take together. runs: so many at once (null: any number); cpus and memory
+# count for steps that ask for some under resources (null: all that this host has).
+limits:
+  runs: null
+  cpus: null
+  memory: null
 
 # Who is told that a run has ended. kind: generic (JSON), dingtalk, feishu, wecom.
 # The address is a secret when it holds a token: keep this file readable for its user only.

@@ -82,12 +82,18 @@ class Mount(Model):
     mode: Literal["ro", "rw"] = "rw"
 
 
+RetriedReason = Literal[
+    "exit_code", "signal", "oom", "port_taken", "not_ready", "host_lost", "daemon_restart"
+]
+
+
 class Retry(Model):
     """How often a failed step is tried, and whether training goes on from its newest complete checkpoint."""
 
     attempts: int = Field(default=1, ge=1, le=100)
     resume: bool = False
     backoff: Duration = 5.0
+    on: list[RetriedReason] | None = Field(default=None, description="only these ends; null: all of them")
 
 
 class SecretFile(Model):
@@ -96,6 +102,7 @@ class SecretFile(Model):
     file: str
 
 
+Restart = Literal["never", "on-failure", "always"]
 Secret = EnvName | dict[EnvName, SecretFile]
 Args = dict[str, Any]
 StepName = Annotated[str, Field(pattern=STEP_NAME)]

@@ -14,18 +14,27 @@ ATTEMPT: Mapping[str, frozenset[str]] = {
     "ENDED": frozenset(),
 }
 STEP: Mapping[str, frozenset[str]] = {
-    "WAITING": frozenset({"QUEUED", "HELD", "CANCELLED", "SKIPPED", "FAILED"}),
-    "HELD": frozenset({"WAITING", "QUEUED", "CANCELLED"}),
-    "QUEUED": frozenset({"ACTIVE", "HELD", "CANCELLED", "SKIPPED", "FAILED"}),
+    "WAITING": frozenset({"QUEUED", "CANCELLED", "SKIPPED", "FAILED"}),
+    "HELD": frozenset({"WAITING", "CANCELLED", "FAILED"}),
+    "QUEUED": frozenset({"ACTIVE", "CANCELLED", "SKIPPED", "FAILED"}),
     "ACTIVE": frozenset({"SUCCEEDED", "FAILED", "CANCELLED", "LOST", "BACKOFF"}),
     "BACKOFF": frozenset({"QUEUED", "CANCELLED", "FAILED"}),
-    "SUCCEEDED": frozenset(),
-    "FAILED": frozenset(),
-    "CANCELLED": frozenset(),
-    "SKIPPED": frozenset(),
-    "LOST": frozenset(),
+    # the ends; only `runner retry` opens one again
+    "SUCCEEDED": frozenset({"WAITING"}),
+    "FAILED": frozenset({"WAITING"}),
+    "CANCELLED": frozenset({"WAITING"}),
+    "SKIPPED": frozenset({"WAITING"}),
+    "LOST": frozenset({"WAITING"}),
 }
-STEP_ENDS = frozenset(s for s, after in STEP.items() if not after)
+STEP_ENDS = frozenset({"SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED", "LOST"})
+_RUN_ENDS = frozenset({"SUCCEEDED", "FAILED", "CANCELLED", "LOST"})
+RUN: Mapping[str, frozenset[str]] = {
+    "NEW": frozenset({"QUEUED", "HELD"}),  # its folder is being written
+    "HELD": frozenset({"QUEUED", "RUNNING", "CANCELLED", "FAILED"}),
+    "QUEUED": frozenset({"RUNNING"}) | _RUN_ENDS,
+    "RUNNING": frozenset({"QUEUED"}) | _RUN_ENDS,  # its only open step waits for another try
+    **{end: frozenset({"QUEUED", "RUNNING"}) for end in sorted(_RUN_ENDS)},
+}
 REASONS = (
     "exit_code", "signal", "oom", "timeout", "user", "port_taken", "not_ready", "entry_error", "device_fault",
     "host_lost", "daemon_restart", "preflight", "dependency", "done",
@@ -35,7 +44,6 @@ STOPPED_BY = {  # intent of a stop -> the step's end, whatever its exit code, an
     "timeout": ("FAILED", "the run took longer than its timeout"),
     "dependency": ("FAILED", "a service that it needs has ended"),
 }
-RETRIED = frozenset({"exit_code", "signal", "oom", "port_taken", "not_ready", "host_lost", "daemon_restart"})
 
 
 def step_may(before: str, after: str) -> bool:
@@ -48,16 +56,22 @@ def attempt_may(before: str, after: str) -> bool:
     return after in ATTEMPT[before]
 
 
+def run_may(before: str, after: str) -> bool:
+    """Whether a run may go from one state to the other."""
+    return after in RUN[before]
+
+
 def run_state(steps: Iterable[str]) -> str:
-    """A run's state follows from its steps': while one is open the run is QUEUED or RUNNING."""
+    """A run's state follows from its steps': while one is open the run is HELD, QUEUED or RUNNING."""
     states = list(steps)
     if all(s in STEP_ENDS for s in states):
         for end in ("LOST", "FAILED", "CANCELLED"):
             if end in states:
                 return end
         return "SUCCEEDED"
-    started = any(s in ("ACTIVE", "BACKOFF") or s in STEP_ENDS for s in states)
-    return "RUNNING" if started else "QUEUED"
+    if any(s in ("ACTIVE", "BACKOFF") or s in STEP_ENDS for s in states):
+        return "RUNNING"
+    return "HELD" if "HELD" in states else "QUEUED"
 
 
 def exit_code(state: str, reason: str | None, code: int | None, signal: int | None) -> int:

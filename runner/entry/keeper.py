@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from .end import read_status, sign, torchrun_codes
-from .ready import watch_port
 from .record import record
 from .spec import EntryError, changed
 from .tree import descendants, send, show, trainers
@@ -73,6 +72,8 @@ class Keeper:
 
     def watch(self, want: dict[str, Any]) -> None:
         """Look for READY in a thread, so that a slow answer delays nothing."""
+
+        from .ready import watch_port
 
         def look_for_it() -> None:
             verdict = watch_port(want, descendants)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import json
 import os
 import socket
@@ -56,6 +55,8 @@ def answers(listener: Listener, want: dict[str, Any]) -> bool:
     """Whether this listener answers as our service does: 200, and the model's name among those it serves."""
     if want.get("path") is None:
         return True
+    import http.client  # only services need it, and it takes as long to load as all the rest
+
     connection = http.client.HTTPConnection(listener.host, listener.port, timeout=ANSWER_S)
     try:
         connection.request("GET", want["path"], headers=want.get("headers") or {})

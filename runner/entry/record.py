@@ -31,7 +31,8 @@ def record(folder: Path, name: str, value: dict[str, Any], *, first: bool = Fals
         with part.open("w") as file:
             json.dump({"schema": f"{name}/1", **value}, file)
             file.flush()
-            os.fsync(file.fileno())
+            if not first:  # that it is there is all that counts of it after a power cut
+                os.fsync(file.fileno())
         if first:
             os.link(part, folder / f"{name}.json")
         else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -122,6 +121,8 @@ def source(run: Run, file: str, env: dict[str, str]) -> dict[str, str]:
     if not os.access(file, os.R_OK):
         raise EntryError(f"source {file}: no such file, or not readable")
     script = f". {shlex.quote(file)} >&2; env -0"
+    import tempfile
+
     with tempfile.TemporaryFile() as out:
         try:
             done = run(f"source {file}", ["bash", "-c", script], env, out.fileno())

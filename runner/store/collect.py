@@ -9,7 +9,7 @@ from runner.core.expr import resolve
 from runner.core.plan import Output, PlannedStep
 from runner.files import read_json
 from runner.store.folders import RunFolder
-from runner.store.outputs import best_checkpoint, complete_checkpoints
+from runner.store.outputs import best_checkpoint, complete_checkpoints, judged_checkpoints
 
 
 def collect_outputs(step: PlannedStep, run: RunFolder, ports: Mapping[str, int]) -> dict[str, str]:
@@ -22,12 +22,15 @@ def collect_outputs(step: PlannedStep, run: RunFolder, ports: Mapping[str, int])
     return found
 
 
-def resume_point(step: PlannedStep, output: Path) -> str | None:
-    """The newest complete checkpoint, when the step goes on from one."""
-    if not step.resume:
-        return None
-    complete = complete_checkpoints(output, step.nproc * step.nodes, to_resume=True)
-    return str(complete[-1]) if complete else None
+def resume_point(step: PlannedStep, output: Path) -> tuple[str | None, list[str]]:
+    """The newest checkpoint that training can go on from, if any, and what to say of those passed over."""
+    judged = judged_checkpoints(output, step.nproc * step.nodes, to_resume=True)
+    said: list[str] = []
+    for path, why in reversed(judged):
+        if why is None:
+            return str(path), [*said, f"going on from {path.name}"]
+        said.append(f"{path.name} is skipped: {why}")
+    return None, [*said, "no complete checkpoint to go on from: starting anew"]
 
 
 def _value(step: PlannedStep, output: Output, run: RunFolder, ports: Mapping[str, int]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from dataclasses import dataclass
@@ -75,11 +76,11 @@ def snapshot(source: Path, target: Path) -> list[str]:
     """Copy the job's folder; files over 16 MiB are linked. Returns the linked ones, relative."""
     linked = []
     count = 0
+    home = target.resolve().parents[2]
+    state = {home, home / "runs", home / "stacks"}  # when the job file lies beside or above the state folder
     for folder, names, files in os.walk(source):
         here = Path(folder)
-        names[:] = sorted(
-            n for n in names if n not in _LEFT_OUT and (here / n).resolve() != target.parent.resolve()
-        )
+        names[:] = sorted(n for n in names if n not in _LEFT_OUT and (here / n).resolve() not in state)
         count += len(files)
         if count > SNAPSHOT_FILES:
             raise UsageError(
@@ -100,5 +101,6 @@ def _copy(source: Path, goal: Path) -> bool:
     if source.is_symlink() or source.stat().st_size > COPIED_BYTES:
         goal.symlink_to(source.resolve())
         return True
-    shutil.copy2(source, goal)
+    with contextlib.suppress(FileNotFoundError):  # it has gone meanwhile
+        shutil.copy2(source, goal)
     return False

@@ -46,11 +46,16 @@ def hand_over(home: Path, run: int, step: PlannedStep, attempt: Path) -> str | N
         elif name in held:
             values[name] = held[name]
         else:
-            message = f"step '{step.name}' needs the secret {name}, which did not outlive a restart"
-            raise RunnerError(message, hint=f"export {name}=... and submit again")
+            raise RunnerError(f"step '{step.name}' needs the secret {name}, which did not outlive a restart")
     path = _memory() / f"ascend-runner-{hashlib.sha256(os.fsencode(attempt)).hexdigest()[:16]}.json"
     _write(path, values)
     return str(path)
+
+
+def lost_secrets(home: Path, run: int, step: PlannedStep) -> list[str]:
+    """The step's secrets that were held and are not any more, as after a restart of this host."""
+    held = (read_json(_held(home, run)) or {}).get("secrets", {})
+    return [n for n, file in _wanted(step).items() if file is None and n not in held]
 
 
 def held_runs(home: Path) -> list[int]:

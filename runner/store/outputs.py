@@ -33,9 +33,9 @@ def checkpoint_facts(folder: Path) -> CheckpointFacts:
     )
 
 
-def complete_checkpoints(folder: Path, ranks: int = 1, *, to_resume: bool = False) -> list[Path]:
-    """The complete checkpoints in a training's folder, oldest step first, or those to resume from."""
-    return [path for path, why in judged_checkpoints(folder, ranks, to_resume=to_resume) if why is None]
+def complete_checkpoints(folder: Path, ranks: int = 1) -> list[Path]:
+    """The complete checkpoints in a training's folder, oldest step first."""
+    return [path for path, why in judged_checkpoints(folder, ranks) if why is None]
 
 
 def judged_checkpoints(

@@ -328,7 +328,7 @@ def test_many_submits_at_once(cli: Cli) -> None:
 
 def test_submit_json_and_story(cli: Cli) -> None:
     made = cli.json("submit", cli.job(command("['true']")))
-    assert made["schema"] == "submitted/1"
-    cli("wait", str(made["run"]))
+    assert made["schema"] == "submitted/2"
+    cli("wait", str(made["runs"][0]["run"]))
     events = [json.loads(line) for line in (cli.folder() / "events.jsonl").read_text().splitlines()]
     assert [e["event"] for e in events] == ["submitted", "step", "step", "ended"]

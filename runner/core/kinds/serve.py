@@ -8,7 +8,7 @@ from pydantic import Field
 
 from runner.core.kinds.added import Added
 from runner.core.plan import Command, Draft, Output, Ready, StepScope
-from runner.core.spec import SwiftStep
+from runner.core.spec import Restart, SwiftStep
 
 HTTP = "${{ here.port.http }}"
 ADDRESS = {"endpoint": Output(find="endpoint"), "host": Output(find="host"), "port": Output(find="port")}
@@ -21,6 +21,7 @@ class ServeStep(SwiftStep):
     kind: Literal["serve"]
     engine: Literal["transformers", "vllm", "vllm-serve"] = "transformers"
     keep: bool = Field(default=False, description="go on serving after the last consumer ended")
+    restart: Restart = "never"
     service: ClassVar[bool] = True
 
     @property
@@ -49,6 +50,7 @@ class RolloutStep(SwiftStep):
 
     kind: Literal["rollout"]
     keep: bool = False
+    restart: Restart = "never"
     service: ClassVar[bool] = True
     swift_command: ClassVar[str] = "rollout"
 
@@ -64,6 +66,7 @@ class AppStep(SwiftStep):
 
     kind: Literal["app"]
     keep: bool = True
+    restart: Restart = "never"
     service: ClassVar[bool] = True
     swift_command: ClassVar[str] = "app"
 
@@ -101,4 +104,5 @@ def _service(
         ready=Ready(model=served),
         outputs={**ADDRESS, **({"model_name": Output(find="path", at=served)} if served else {})},
         keep=step.keep,
+        restart=step.restart,
     )

@@ -1,0 +1,35 @@
+"""The story of a run: one JSON line for each thing that happened to it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+
+class Story:
+    """The file events.jsonl of one run; followers wake up on it, and `runner recover` reads it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def tell(self, **event: object) -> None:
+        """Add a line; on a full disk it is missing, which harms nobody but who follows."""
+        line = json.dumps({"time": round(time.time(), 3), **event}, ensure_ascii=False) + "\n"
+        with contextlib.suppress(OSError), self._path.open("a", encoding="utf-8") as f:
+            f.write(line)
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """All lines in order; one that was torn by a power loss is left out."""
+        try:
+            text = self._path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return
+        for line in text.splitlines():
+            with contextlib.suppress(ValueError):
+                event = json.loads(line)
+                if isinstance(event, dict):
+                    yield event

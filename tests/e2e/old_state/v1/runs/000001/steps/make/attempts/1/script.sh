@@ -1,0 +1,1 @@
+echo made > "$RUNNER_OUTPUT/file"

@@ -35,6 +35,19 @@ def poke(home: Path) -> None:
         _poke_file(home).write_text(str(time.time()))
 
 
+def end_agent(home: Path) -> None:
+    """End the agent of this home, if there is one; what it drives goes on."""
+    while True:
+        with _lock(home) as free:
+            if free:
+                return
+        with contextlib.suppress(OSError, ValueError):
+            pid = int((home / "agent.lock").read_text())
+            if any(f.readlink() == home / "agent.lock" for f in Path(f"/proc/{pid}/fd").iterdir()):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.05)
+
+
 def ensure_agent(home: Path, setup: Setup) -> None:
     """Leave one agent behind: the one that is there, or a new process of its own session."""
     poke(home)
@@ -201,12 +214,15 @@ class _Watcher:
 
 @contextlib.contextmanager
 def _lock(home: Path) -> Iterator[bool]:
-    with (home / "agent.lock").open("w") as f:
+    with (home / "agent.lock").open("a+") as f:
         try:
             fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             yield False
             return
+        f.truncate(0)
+        f.write(str(os.getpid()))
+        f.flush()
         yield True
 
 

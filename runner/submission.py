@@ -39,11 +39,10 @@ class Submission:
 
 def submit(store: Store, backend: Backend, asked: Submission, first: int | None = None) -> int:
     """Write the run down, with a copy of the job's folder; nothing starts yet. `first` begins its group."""
-    run = store.add_run(asked.plan, str(asked.file), priority=asked.priority, point=asked.point)
+    run = _new_run(store, asked)
     group = f"{asked.group}.{first or run}" if asked.group else None
     folder = store.folder(run)
     try:
-        folder.path.mkdir(parents=True)
         write_atomic(folder.spec, asked.raw.decode("utf-8", "replace"))
         if asked.copy:
             linked = snapshot(asked.folder, folder.snapshot)
@@ -52,6 +51,7 @@ def submit(store: Store, backend: Backend, asked: Submission, first: int | None 
         hold(store.home, run, asked.plan, os.environ, backend.inherited(os.environ))
         write_atomic(folder.plan, asked.plan.model_dump_json(indent=1) + "\n")
         told = {"name": asked.plan.name, "file": str(asked.file), "priority": asked.priority, "group": group}
+        told = {**told, "held": asked.held}
         Story(folder.events).tell(event="submitted", **told, point=dict(asked.point), said=dict(asked.said))
         store.queue(run, group=group, held=asked.held)
     except (RunnerError, OSError) as e:
@@ -61,9 +61,31 @@ def submit(store: Store, backend: Backend, asked: Submission, first: int | None 
             store.drop_run(run)
         if isinstance(e, RunnerError):
             raise
-        message = f"cannot write {folder.path}: {e.strerror}"
-        raise UnreachableError(message, hint="free disk space or set RUNNER_HOME") from e
+        raise _unwritable(folder.path, e) from e
     return run
+
+
+def _new_run(store: Store, asked: Submission) -> int:
+    """A row with an empty folder; a number whose folder is there already is nobody's to overwrite."""
+    while True:
+        run = store.add_run(asked.plan, str(asked.file), priority=asked.priority, point=asked.point)
+        folder = store.folder(run)
+        try:
+            folder.path.mkdir(parents=True)
+            return run
+        except FileExistsError:
+            store.drop_run(run)
+            if folder.plan.exists():
+                message = f"{folder.path} holds a run that the index does not know"
+                raise UnreachableError(message, hint="`runner recover` enters it") from None
+        except OSError as e:
+            store.drop_run(run)
+            raise _unwritable(folder.path, e) from e
+
+
+def _unwritable(path: Path, error: OSError) -> UnreachableError:
+    hint = "free disk space or set RUNNER_HOME"
+    return UnreachableError(f"cannot write {path}: {error.strerror}", hint=hint)
 
 
 def retry(store: Store, backend: Backend, run: Run, *, resume: bool) -> list[str]:

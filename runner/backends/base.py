@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -47,6 +47,15 @@ class Backend(Protocol):
 
     def stop(self, attempt: Path) -> None:
         """Ask `entry` to stop the attempt; it has its own grace."""
+        ...
+
+    def inside(
+        self, attempt: Path, argv: Sequence[str], environ: Mapping[str, str]
+    ) -> tuple[list[str], dict[str, str], str]:
+        """The command line, the environment and the folder by which argv runs where the attempt does or did.
+
+        HostError when that place is gone.
+        """
         ...
 
     def end_leftovers(self, attempt: Path, key: str) -> list[int]:

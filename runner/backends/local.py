@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import runner
@@ -111,14 +113,35 @@ class LocalBackend:
         """TERM to `entry`."""
         pid = _entry_pid(attempt, self._children)
         if pid is not None:
-            os.kill(pid, signal.SIGTERM)
+            with contextlib.suppress(ProcessLookupError):  # it has ended at this moment
+                os.kill(pid, signal.SIGTERM)
+
+    def inside(
+        self, attempt: Path, argv: Sequence[str], environ: Mapping[str, str]
+    ) -> tuple[list[str], dict[str, str], str]:
+        """As `entry` does it: the attempt's variables and programs, after what CANN's scripts set."""
+        record = read_json(attempt / "attempt.json")
+        if record is None or not Path(record["cwd"]).is_dir():
+            raise HostError(
+                f"nothing can run in {attempt}: the attempt was never started, or its folder is gone"
+            )
+        changes = {**record["env"], **record["commands"][0]["env"]}
+        env = {**environ, **{k: v for k, v in changes.items() if v is not None}}
+        env = {k: v for k, v in env.items() if changes.get(k, "") is not None}
+        env["PATH"] = ":".join([*record["path_prepend"], env.get("PATH", os.defpath)])
+        scripts = [*record["source"], *(s for s in record["source_optional"] if Path(s).exists())]
+        sourced = "".join(f". {shlex.quote(s)}; " for s in scripts)
+        whole = ["bash", "-c", f'{sourced}exec "$@"', "bash", *argv] if scripts else list(argv)
+        return whole, env, str(record["cwd"])
 
     def end_leftovers(self, attempt: Path, key: str) -> list[int]:
         """KILL every process with this attempt in its environment, until there is none."""
         ended: set[int] = set()
+        empty = 0
         for _ in range(50):
             left = _of_attempt(key)
-            if not left:
+            empty = 0 if left else empty + 1
+            if empty == 2:  # in the midst of an exec a process shows no environment
                 break
             for pid in left:
                 ended.add(pid)

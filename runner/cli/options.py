@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,26 @@ stack: Decorator = click.option("--stack", metavar="NAME", help="Use this stack 
 offline: Decorator = click.option(
     "--offline", is_flag=True, help="Never ask a hub; what is not in the cache is an error."
 )
+group: Decorator = click.option("--group", metavar="NAME", help="The runs of this group.")
+_FOLLOW = "Print what the steps print until the end (on a terminal the default)."
+_WAIT = "Wait for the end in silence; the exit code is the run's."
+_STAY: tuple[Decorator, ...] = (
+    click.option("--follow", "how", flag_value="follow", help=_FOLLOW),
+    click.option("--wait", "how", flag_value="wait", help=_WAIT),
+    click.option("--detach", "how", flag_value="detach", help="Only start it."),
+)
+
+
+def stay(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--follow`, `--wait` and `--detach`, as the parameter `how`."""
+    for decorate in reversed(_STAY):
+        command = decorate(command)
+    return command
+
+
+def chosen_stay(how: str | None, *, quiet: bool = False) -> str:
+    """What was asked for, else to follow on a terminal and to leave elsewhere."""
+    return how or ("follow" if os.isatty(1) and not quiet else "detach")
 
 
 def print_json(schema: str, value: object) -> None:

@@ -10,11 +10,13 @@ import click
 
 from runner.cli import options
 from runner.cli.table import print_table
-from runner.store.db import Step
+from runner.store.db import Run, Step, Store
 
 
 @click.command("ps")
 @click.option("-a", "--all", "everything", is_flag=True, help="Also runs that have ended.")
+@options.group
+@click.option("-w", "--wide", is_flag=True, help="Also group, priority, tries and disk use.")
 @click.option(
     "-n",
     "limit",
@@ -24,24 +26,37 @@ from runner.store.db import Step
     show_default=True,
 )
 @options.as_json
-def command(everything: bool, limit: int, as_json: bool) -> None:
-    """List the open runs, newest first."""
+def command(everything: bool, group: str | None, wide: bool, limit: int, as_json: bool) -> None:
+    """List the open runs, newest first; with --group all of a group."""
     from runner.cli.home import open_store
 
     with open_store() as store:
-        runs = store.runs(ended=everything, limit=limit)
+        runs = store.group(group)[::-1][:limit] if group else store.runs(ended=everything, limit=limit)
         rows = [(r, store.steps(r.id)) for r in runs]
+        more = [_more(store, r) for r in runs] if wide else [()] * len(runs)
     if as_json:
         options.print_json(
-            "runs/1", {"runs": [{**asdict(r), "steps": [asdict(s) for s in steps]} for r, steps in rows]}
+            "runs/2", {"runs": [{**asdict(r), "steps": [asdict(s) for s in steps]} for r, steps in rows]}
         )
         return
     if not rows:
         click.echo("no runs" if everything else "no open runs; `runner ps --all` lists those that have ended")
         return
     now = time.time()
-    cells = [(str(r.id), r.name, r.state, age(now - r.created), _now(steps)) for r, steps in rows]
-    print_table(("RUN", "NAME", "STATE", "AGE", "NOW"), cells)
+    cells = [
+        (str(r.id), r.name, r.state, age(now - r.created), *extra, _now(steps))
+        for (r, steps), extra in zip(rows, more, strict=True)
+    ]
+    wider = ("GROUP", "PRIORITY", "TRIES", "DISK") if wide else ()
+    print_table(("RUN", "NAME", "STATE", "AGE", *wider, "NOW"), cells)
+
+
+def _more(store: Store, run: Run) -> tuple[str, ...]:
+    from runner.core.sizes import size_text
+    from runner.store.usage import disk_use
+
+    size = run.bytes if run.sealed and run.bytes is not None else disk_use(store.folder(run.id).path)
+    return run.grp or "", str(run.priority), str(len(store.attempts(run.id))), size_text(size)
 
 
 def _now(steps: Sequence[Step]) -> str:

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import click
 
+from runner.cli import options
+
 
 @click.command("stop")
-@click.argument("run", required=False)
+@click.argument("runs", nargs=-1, metavar="RUN...")
+@options.group
 @click.option("--no-wait", is_flag=True, help="Only ask for it.")
-def command(run: str | None, no_wait: bool) -> None:
-    """Stop RUN (a number or a name; the newest run without one) and wait until nothing of it is left."""
+def command(runs: tuple[str, ...], group: str | None, no_wait: bool) -> None:
+    """Stop RUNs (numbers or names; the newest run without one) and wait until nothing of them is left."""
+    from runner.cli.chosen import chosen_runs
     from runner.cli.follow import wait_run
     from runner.cli.home import open_store, revive
 
     with open_store() as store:
-        found = store.find(run)
-        if found.ended:
-            click.echo(f"run {found.id} has ended already: {found.state}")
-            return
-        store.ask_stop(found.id)
+        chosen = chosen_runs(store, runs, group)
+        for run in (r for r in chosen if r.ended is None):
+            store.ask_stop(run.id)
         revive(store)
-        if no_wait:
-            click.echo(f"run {found.id} is being stopped")
-            return
-        wait_run(store, found.id, lambda: bool(store.run(found.id).ended))
-        click.echo(f"run {found.id} {store.run(found.id).state}")
+        for run in chosen:
+            if run.ended is not None:
+                click.echo(f"run {run.id} has ended already: {run.state}")
+                continue
+            if not no_wait:
+                wait_run(store, run.id, lambda run=run: bool(store.run(run.id).ended))  # type: ignore[misc]
+            click.echo(f"run {run.id} {'is being stopped' if no_wait else store.run(run.id).state}")

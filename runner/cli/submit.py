@@ -23,16 +23,7 @@ if TYPE_CHECKING:
     "--priority", type=click.IntRange(-100, 100), help="Instead of the job's; the higher one first."
 )
 @click.option("--hold", is_flag=True, help="Start nothing before `runner release`.")
-@click.option(
-    "--follow",
-    "how",
-    flag_value="follow",
-    help="Print what the steps print until the end (on a terminal the default).",
-)
-@click.option(
-    "--wait", "how", flag_value="wait", help="Wait for the end in silence; the exit code is the run's."
-)
-@click.option("--detach", "how", flag_value="detach", help="Only start it.")
+@options.stay
 @options.as_json
 def command(
     files: tuple[str, ...],
@@ -47,7 +38,6 @@ def command(
     as_json: bool,
 ) -> int:
     """Start the job in each FILE. It goes on when this command or the terminal is gone."""
-    import os
     from dataclasses import replace
 
     from runner.cli.asked import from_files, from_run, submit_all
@@ -56,7 +46,7 @@ def command(
 
     if bool(files) == bool(again):
         raise click.UsageError("name job files, or a run with --from")
-    how = how or ("follow" if os.isatty(1) and not as_json and not hold else "detach")
+    how = options.chosen_stay(how, quiet=as_json or hold)
     chosen = Choices(sets, stack, offline)
     groups = from_files(files, chosen, group) if files else []
     with open_store() as store:

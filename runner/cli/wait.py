@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import click
 
+from runner.cli import options
+
 
 @click.command("wait")
-@click.argument("run", required=False)
-def command(run: str | None) -> int:
-    """Wait for RUN (a number or a name; the newest run without one) and return its exit code."""
+@click.argument("runs", nargs=-1, metavar="RUN...")
+@options.group
+def command(runs: tuple[str, ...], group: str | None) -> int:
+    """Wait for RUNs (numbers or names; the newest without one); the exit code is the first that is not 0."""
+    from runner.cli.chosen import chosen_runs
     from runner.cli.home import open_store
-    from runner.cli.submit import stay
+    from runner.cli.submit import stay_together
 
     with open_store() as store:
-        return stay(store, store.find(run).id, "wait")
+        return stay_together(store, [r.id for r in chosen_runs(store, runs, group)], "wait")

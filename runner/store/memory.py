@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -47,7 +48,7 @@ def hand_over(home: Path, run: int, step: PlannedStep, attempt: Path) -> str | N
             values[name] = held[name]
         else:
             raise RunnerError(f"step '{step.name}' needs the secret {name}, which did not outlive a restart")
-    path = _memory() / f"ascend-runner-{hashlib.sha256(os.fsencode(attempt)).hexdigest()[:16]}.json"
+    path = _memory() / f"{_mark(home, run)}-{hashlib.sha256(os.fsencode(attempt)).hexdigest()[:16]}.json"
     _write(path, values)
     return str(path)
 
@@ -60,13 +61,15 @@ def lost_secrets(home: Path, run: int, step: PlannedStep) -> list[str]:
 
 def held_runs(home: Path) -> list[int]:
     """The runs of this home of which something is held."""
-    pattern = _held(home, 0).name.replace("-0.json", "-*.json")
-    return [int(p.stem.rpartition("-")[2]) for p in _memory().glob(pattern)]
+    mine = _mark(home, "")
+    numbers = (re.match(r"\d+", p.name[len(mine) :]) for p in _memory().glob(f"{mine}*"))
+    return sorted({int(n[0]) for n in numbers if n})
 
 
 def let_go(home: Path, run: int) -> None:
-    """The run has ended."""
-    _held(home, run).unlink(missing_ok=True)
+    """The run has ended: forget what it held, also what an `entry` that was killed has not read."""
+    for path in _memory().glob(f"{_mark(home, run)}[.-]*"):
+        path.unlink(missing_ok=True)
 
 
 def _wanted(step: PlannedStep) -> dict[str, str | None]:
@@ -81,8 +84,11 @@ def _read(step: str, name: str, file: str) -> str:
 
 
 def _held(home: Path, run: int) -> Path:
-    mark = hashlib.sha256(os.fsencode(home.absolute())).hexdigest()[:16]
-    return _memory() / f"ascend-runner-{mark}-{run}.json"
+    return _memory() / f"{_mark(home, run)}.json"
+
+
+def _mark(home: Path, run: int | str) -> str:
+    return f"ascend-runner-{hashlib.sha256(os.fsencode(home.absolute())).hexdigest()[:16]}-{run}"
 
 
 def _memory() -> Path:
@@ -94,6 +100,8 @@ def _memory() -> Path:
 
 
 def _write(path: Path, value: Mapping[str, object]) -> None:
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as f:
+    draft = path.with_name(f"{path.name}.{os.getpid()}")  # an `entry` may read the old one at this moment
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as f:
         json.dump(value, f)
+    draft.replace(path)

@@ -19,6 +19,7 @@ from runner.launch import attempt_folder, attempt_key, launch, lease
 from runner.store.collect import collect_outputs
 from runner.store.db import AttemptRow, Run, Step, Store
 from runner.store.memory import held_runs, let_go, lost_secrets
+from runner.store.metrics import keep_metrics
 from runner.store.story import Story
 from runner.submission import read_plan
 
@@ -244,6 +245,7 @@ class Engine:
         attempt = self.store.move_attempt(attempt, "COLLECTING", **record_end(record))
         folder = self.store.folder(step.run)
         outputs = dict(step.outputs) if planned.service else collect_outputs(planned, folder, {})
+        keep_metrics(folder, planned, outputs)
         end = End(
             reason=str(attempt.reason),
             code=attempt.code,

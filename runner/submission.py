@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 from collections.abc import Mapping
@@ -12,12 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from runner.backends.base import Backend
+from runner.core.manifest import Asked
 from runner.core.plan import Plan
+from runner.core.stack import Stack
 from runner.errors import RunnerError, UnreachableError, UsageError
 from runner.files import write_atomic
 from runner.store.db import Run, Store
-from runner.store.folders import snapshot
+from runner.store.manifest import begin_manifest
 from runner.store.memory import hold, let_go, lost_secrets
+from runner.store.snapshot import snapshot
 from runner.store.story import Story
 
 
@@ -35,6 +37,27 @@ class Submission:
     group: str | None = None
     point: Mapping[str, Any] = field(default_factory=dict)
     said: Mapping[str, Any] = field(default_factory=dict)  # how it was asked for: sets, stack, offline
+    stack: Stack | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The spec as it was written."""
+        return self.raw.decode("utf-8", "replace")
+
+    def known(self, inherited: Mapping[str, str]) -> Asked:
+        """What the manifest says of it."""
+        return Asked(
+            name=self.plan.name,
+            file=str(self.file),
+            spec=self.text,
+            plan=self.plan,
+            stack=self.stack,
+            params=self.params,
+            point=self.point,
+            said=self.said,
+            inherited=inherited,
+        )
 
 
 def submit(store: Store, backend: Backend, asked: Submission, first: int | None = None) -> int:
@@ -43,12 +66,11 @@ def submit(store: Store, backend: Backend, asked: Submission, first: int | None 
     group = f"{asked.group}.{first or run}" if asked.group else None
     folder = store.folder(run)
     try:
-        write_atomic(folder.spec, asked.raw.decode("utf-8", "replace"))
-        if asked.copy:
-            linked = snapshot(asked.folder, folder.snapshot)
-            origin = {"source": str(asked.folder), "linked": linked}
-            write_atomic(folder.path / "snapshot.json", json.dumps(origin) + "\n")
-        hold(store.home, run, asked.plan, os.environ, backend.inherited(os.environ))
+        write_atomic(folder.spec, asked.text)
+        linked = snapshot(asked.folder, folder.snapshot) if asked.copy else None
+        inherited = backend.inherited(os.environ)
+        begin_manifest(folder, asked.known(inherited), asked.folder, linked)
+        hold(store.home, run, asked.plan, os.environ, inherited)
         write_atomic(folder.plan, asked.plan.model_dump_json(indent=1) + "\n")
         told = {"name": asked.plan.name, "file": str(asked.file), "priority": asked.priority, "group": group}
         told = {**told, "held": asked.held}

@@ -86,7 +86,17 @@ def _submission(job: LoadedJob, chosen: Choices, group: str | None, file: Path, 
     said = {"sets": list(chosen.sets), "stack": chosen.stack, "offline": chosen.offline}
     spec = job.job.spec
     return Submission(
-        job.plan, job.raw, file, folder, spec.snapshot, spec.priority, group=group, point=job.point, said=said
+        plan=job.plan,
+        raw=job.raw,
+        file=file,
+        folder=folder,
+        copy=spec.snapshot,
+        priority=spec.priority,
+        group=group,
+        point=job.point,
+        said=said,
+        stack=job.stack,
+        params=job.job.params,
     )
 
 

@@ -120,7 +120,8 @@ def _watch(folder: Path) -> Iterator[Callable[[float], None]]:
     def changed(seconds: float) -> None:
         for path in [folder, *folder.glob("steps/*/attempts/*")]:
             if path not in watched:
-                watcher.add_watch(str(path), _CHANGES)
+                with contextlib.suppress(FileNotFoundError):  # taken away behind our back
+                    watcher.add_watch(str(path), _CHANGES)
                 watched.add(path)
                 seconds = 0.0
         ready, _, _ = select.select([watcher.fileno()], [], [], seconds)

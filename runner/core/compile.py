@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from runner.core.job import Job
 from runner.core.kinds import AnyStep
+from runner.core.kinds.train import TrainStep
 from runner.core.order import needs_of
 from runner.core.plan import Note, Plan, PlannedStep, StepScope
 from runner.core.spec import Resources
@@ -32,7 +33,7 @@ def generation(job: Job, stack: Stack) -> str:
     return job.spec.resources.generation or stack.generations[0]
 
 
-def scope_of(job: Job, index: int, stack: Stack, known: KnownArgs) -> StepScope:
+def scope_of(job: Job, index: int, stack: Stack, known: KnownArgs, *, offline: bool = False) -> StepScope:
     """What the kind of a step may know of the job around it."""
     spec, step = job.spec, job.spec.steps[index]
     cpu = stack.cpu
@@ -46,7 +47,17 @@ def scope_of(job: Job, index: int, stack: Stack, known: KnownArgs) -> StepScope:
         known_args=known.get(step.swift_command or ""),
         served=served_names(job),
         env=spec.env,
+        report=reports_of(job, index),
+        offline=offline,
     )
+
+
+def reports_of(job: Job, index: int) -> tuple[str, ...]:
+    """Where a step reports its metrics to: what it says itself, else what the job says."""
+    step = job.spec.steps[index]
+    if not isinstance(step, TrainStep):
+        return ()
+    return tuple((job.spec.report if step.report is None else step.report) or ())
 
 
 def npus_of(job: Resources, step: AnyStep) -> int:
@@ -78,7 +89,7 @@ def _nproc(env: Mapping[str, str], asked: int) -> int:
 
 def _step(job: Job, index: int, stack: Stack, known: KnownArgs, offline: bool) -> PlannedStep:
     spec, step = job.spec, job.spec.steps[index]
-    scope = scope_of(job, index, stack, known)
+    scope = scope_of(job, index, stack, known, offline=offline)
     draft = step.draft(scope)
     retry = step.retry or spec.retry
     resources = step.resources or spec.resources

@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 
 from runner.core.expr import evaluate
 from runner.core.kinds import AnyStep, Step
+from runner.core.kinds.train import Report
 from runner.core.matrix import matrix_findings
 from runner.core.params import apply_sets, missing_params, params_findings
 from runner.core.spec import NAME, Duration, Env, Model, Mount, Resources, Retry
@@ -39,6 +40,9 @@ class JobHead(Model):
     )
     matrix: dict[str, Any] = Field(
         default_factory=dict, description="param -> list of values: one run for each combination"
+    )
+    report: Report | None = Field(
+        default=None, description="where trainings report metrics to; null: as ms-swift does, to tensorboard"
     )
     snapshot: bool = Field(
         default=True, description="false: steps run in the job's own folder instead of a copy"

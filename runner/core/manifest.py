@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from runner.core.inputs import Named, first_of, flags_of, named_inputs
+from runner.core.metrics import Row, final
 from runner.core.plan import Plan
 from runner.core.secrecy import HIDDEN, is_secret, public
 from runner.core.stack import Stack
@@ -118,6 +120,11 @@ def grouped_inputs(plan: Plan) -> list[tuple[Named, list[dict[str, str]]]]:
 def sealed(manifest: Mapping[str, Any], end: Mapping[str, Any]) -> dict[str, Any]:
     """The manifest of a run that has ended: what was known at submit, and after it how it ended."""
     return {**{k: v for k, v in manifest.items() if k not in end}, **end}
+
+
+def final_metrics(rows: Sequence[Row]) -> dict[str, float | str]:
+    """The last value of each metric; `nan` and `inf` are text, JSON has no number for them."""
+    return {name: value if math.isfinite(value) else str(value) for name, value in final(rows).items()}
 
 
 def manifest_text(manifest: Mapping[str, Any]) -> str:

@@ -130,6 +130,8 @@ class StepScope(Value):
     )
     served: Mapping[str, str] = Field(default_factory=dict)  # service step -> served model name
     env: Mapping[str, str] = Field(default_factory=dict)  # the job's and the step's own variables
+    report: tuple[str, ...] = ()  # where a training reports its metrics; none: as ms-swift does by itself
+    offline: bool = False
 
 
 def argv_of(args: Mapping[str, Any]) -> list[str]:

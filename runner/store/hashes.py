@@ -32,7 +32,7 @@ def entries(at: Path, limit: int, *, follow: bool) -> list[Entry]:
     """
     try:
         facts = at.stat() if follow else at.lstat()
-    except OSError as e:
+    except (OSError, ValueError) as e:  # ValueError: a name that no file can have
         return [{"path": ".", "error": _why(e)}]
     if not stat.S_ISDIR(facts.st_mode):
         return [entry(at, ".", follow=follow)]
@@ -137,5 +137,5 @@ def _identity(facts: os.stat_result) -> Entry:
     return {"size": facts.st_size, "mtime": facts.st_mtime, "inode": facts.st_ino}
 
 
-def _why(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
+def _why(error: OSError | ValueError) -> str:
+    return ((error.strerror if isinstance(error, OSError) else None) or str(error)).lower()

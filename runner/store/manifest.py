@@ -9,14 +9,25 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from runner.core.manifest import Asked, begun, changed_inputs, grouped_inputs, manifest_text, sealed
+from runner.core.manifest import (
+    SCHEMA,
+    Asked,
+    begun,
+    changed_inputs,
+    final_metrics,
+    grouped_inputs,
+    manifest_text,
+    sealed,
+)
 from runner.core.plan import Plan
+from runner.errors import NoSuchRunError
 from runner.files import read_json, write_atomic
 from runner.store.db import Run, Step, Store
 from runner.store.folders import RunFolder
 from runner.store.hashes import Entry, Hashes, entries, entry, same
 from runner.store.hostfacts import host_facts
 from runner.store.installed import installed
+from runner.store.metrics import read_metrics
 from runner.store.snapshot import GitState, git_state
 from runner.store.usage import disk_use
 
@@ -31,7 +42,7 @@ _STEP = ("name", "kind", "state", "reason", "code", "signal", "message", "starte
 def begin_manifest(folder: RunFolder, asked: Asked, source: Path, linked: Sequence[str] | None) -> None:
     """Write what is known of a run at submit; `linked` are the files of its snapshot that are links.
 
-    No file is read. Without a snapshot `linked` is None, and steps run in `source`.
+    The inputs are not read. Without a snapshot `linked` is None, and steps run in `source`.
     """
     git = _git_of(source)
     facts: Entry = {"source": str(source), "copied": linked is not None, "git": git.facts if git else None}
@@ -51,11 +62,17 @@ def seal_manifest(store: Store, run: int, environment: Path | None) -> int:
     Odd, unreadable and vanished files are named with the reason why they have no hash.
     """
     folder = store.folder(run)
+    try:
+        row = store.run(run)
+    except NoSuchRunError:
+        return 0
     if not folder.path.is_dir():
         return 0
-    row = store.run(run)
-    manifest = read_json(folder.path / MANIFEST) or _rebuilt(folder, row)
+    manifest = read_json(folder.path / MANIFEST) or {}
+    if manifest.get("schema") != SCHEMA:
+        manifest = _rebuilt(folder, row)
     known = Hashes(store.home / "hashes.json")
+    steps = store.steps(run)
     inputs = [_hash_input(i, known) for i in manifest.get("inputs", [])]
     end = {
         "snapshot": _hash_linked(folder, manifest.get("snapshot"), known),
@@ -64,7 +81,8 @@ def seal_manifest(store: Store, run: int, environment: Path | None) -> int:
         "installed": installed(environment, known) if environment else None,
         "environment": str(environment) if environment else None,
         **_ended(store, folder, row),
-        "artifacts": [a for step in store.steps(run) for a in _artifacts(folder, row, step, known)],
+        "metrics": {s.name: final_metrics(r) for s in steps if (r := read_metrics(folder, s))},
+        "artifacts": [a for step in steps for a in _artifacts(folder, row, step, known)],
         "sealed": round(time.time(), 3),
     }
     known.save()

@@ -11,13 +11,32 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from runner.core.fit import ModelFacts, Space
+from runner.core.fit import ModelFacts, Space, fit_findings
+from runner.core.job import Job
+from runner.errors import Finding
 
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth")
 _COPIED = (".json", ".jinja", ".txt", ".model", ".tiktoken", ".py")
 _LONGEST_HEAD = 64 << 20
 _BITS = {"F64": 64, "I64": 64, "U64": 64, "F32": 32, "I32": 32, "U32": 32, "F8": 8, "I8": 8, "U8": 8, "F4": 4}
 _DTYPES = {"float32": 4, "float16": 2, "bfloat16": 2}
+
+
+def local_fit(job: Job, base: Path, home: Path, modelscope: Path, huggingface: Path) -> list[Finding]:
+    """A warning when what the job writes of models that are on this machine will not fit on its disks.
+
+    `base` is the folder of the job file; the other two are the hubs' caches.
+    """
+
+    def model(name: str) -> ModelFacts | None:
+        folder = model_folder(name, base, modelscope, huggingface)
+        return model_facts(folder) if folder else None
+
+    def space(output: str | None) -> Space | None:
+        at = os.path.expanduser(output or "")  # noqa: PTH111 - a user that is not there is no error here
+        return free_space(Path(at) if at.startswith("/") else home)
+
+    return fit_findings(job, model, space)
 
 
 def model_folder(name: str, base: Path, modelscope: Path, huggingface: Path) -> Path | None:

@@ -109,7 +109,8 @@ def finish(store: Store) -> tuple[int, list[str]]:
 def strays(store: Store, older_s: float) -> list[Stray]:
     """Runs whose submit was killed more than a day ago, and folders whose run is not known.
 
-    Only numbers that this index has given out: after the loss of state.db no folder is a stray.
+    Only numbers that this index has given out, and nothing that has a plan: after the loss of state.db
+    `runner recover` wants those.
     """
     now = time.time()
     known = _rows(store)
@@ -123,7 +124,7 @@ def strays(store: Store, older_s: float) -> list[Stray]:
             if re.fullmatch(r"\d{6,}", path.name) and int(path.name) not in known and int(path.name) <= given:
                 age = now - path.lstat().st_mtime
                 usable = path.is_dir() and not path.is_symlink() and not _mounts(path)
-                if usable and age > max(older_s, DAY_S):
+                if usable and not (path / "plan.json").exists() and age > max(older_s, DAY_S):
                     found.append(Stray(int(path.name), "no run owns this folder"))
     return found
 

@@ -243,6 +243,8 @@ def test_gc_after_the_loss_of_the_index_takes_nothing(cli: Cli) -> None:
     for path in cli.home.glob("state.db*"):
         path.unlink()
     assert cli.json("gc", "--older", "1s")["strays"] == []
+    assert "`runner recover`" in cli("submit", cli.job(QUICK), code=5).stderr  # it has given out number 1 now
+    assert cli.json("gc", "--older", "1s")["strays"] == []
     assert (cli.folder() / "plan.json").exists()
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
 
 from runner.core.kinds.added import Added
 from runner.core.plan import OUTPUT, Command, Draft, Output, StepScope
@@ -15,8 +17,16 @@ CHECKPOINTS = {
     "output_dir": Output(find="path"),
 }
 
+Report = Annotated[list[Literal["tensorboard", "swanlab", "wandb"]], Field(min_length=1)]
 
-class SftStep(SwiftStep):
+
+class TrainStep(SwiftStep):
+    """A step that trains, and reports how that goes."""
+
+    report: Report | None = Field(default=None, description="null: what the job says")
+
+
+class SftStep(TrainStep):
     """Supervised fine-tuning: `swift sft`."""
 
     kind: Literal["sft"]
@@ -28,7 +38,7 @@ class SftStep(SwiftStep):
         return _train(self, scope, ("swift", "sft"))
 
 
-class PtStep(SwiftStep):
+class PtStep(TrainStep):
     """Continued pre-training: `swift pt`."""
 
     kind: Literal["pt"]
@@ -40,7 +50,7 @@ class PtStep(SwiftStep):
         return _train(self, scope, ("swift", "pt"))
 
 
-class RlhfStep(SwiftStep):
+class RlhfStep(TrainStep):
     """Preference and reinforcement learning, chosen by `args.rlhf_type`: `swift rlhf`."""
 
     kind: Literal["rlhf"]
@@ -52,7 +62,7 @@ class RlhfStep(SwiftStep):
         return _train(self, scope, ("swift", "rlhf"))
 
 
-class MegatronPtStep(SwiftStep):
+class MegatronPtStep(TrainStep):
     """Continued pre-training on Megatron: `megatron pt`."""
 
     kind: Literal["megatron-pt"]
@@ -64,7 +74,7 @@ class MegatronPtStep(SwiftStep):
         return _megatron(self, scope, ("megatron", "pt"))
 
 
-class MegatronSftStep(SwiftStep):
+class MegatronSftStep(TrainStep):
     """Supervised fine-tuning on Megatron: `megatron sft`."""
 
     kind: Literal["megatron-sft"]
@@ -76,7 +86,7 @@ class MegatronSftStep(SwiftStep):
         return _megatron(self, scope, ("megatron", "sft"))
 
 
-class MegatronRlhfStep(SwiftStep):
+class MegatronRlhfStep(TrainStep):
     """Preference and reinforcement learning on Megatron: `megatron rlhf`."""
 
     kind: Literal["megatron-rlhf"]
@@ -110,7 +120,7 @@ class MegatronExportStep(SwiftStep):
         )
 
 
-def _train(step: SwiftStep, scope: StepScope, command: tuple[str, str]) -> Draft:
+def _train(step: TrainStep, scope: StepScope, command: tuple[str, str]) -> Draft:
     added = Added(step.args, step.extra_args, scope.known_args)
     added.arg("output_dir", OUTPUT, "one folder inside the run, so that later steps and retries find it")
     added.arg("add_version", False, "no dated sub-folder: one folder and one logging.jsonl over all retries")
@@ -122,22 +132,24 @@ def _train(step: SwiftStep, scope: StepScope, command: tuple[str, str]) -> Draft
             "use_cpu", True, "on the CPU two processes would be two unsynchronised trainings without it"
         )
     added.arg("enable_jit_checkpoint", True, "without it ms-swift writes no checkpoint when it is stopped")
+    added.report(scope, step)
     added.distributed(scope, step.env)
     return _draft(step, added, command)
 
 
-def _megatron(step: SwiftStep, scope: StepScope, command: tuple[str, str]) -> Draft:
+def _megatron(step: TrainStep, scope: StepScope, command: tuple[str, str]) -> Draft:
     added = Added(step.args, step.extra_args, scope.known_args)
     added.arg("output_dir", OUTPUT, "one folder inside the run, so that later steps and retries find it")
     added.arg("add_version", False, "no dated sub-folder: one folder and one logging.jsonl over all retries")
     added.arg(
         "check_model", False, "offline, ms-swift's look at the hub costs 22 s and no variable avoids it"
     )
+    added.report(scope, step, megatron=True)
     added.megatron(scope, step.env)
     return _draft(step, added, command).model_copy(update={"resumable": False})
 
 
-def _draft(step: SwiftStep, added: Added, command: tuple[str, str]) -> Draft:
+def _draft(step: TrainStep, added: Added, command: tuple[str, str]) -> Draft:
     folder = added.value("output_dir")
     return Draft(
         commands=(Command(name=step.name, argv=(*command, *added.argv())),),

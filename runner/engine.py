@@ -21,6 +21,7 @@ from runner.store.db import AttemptRow, Run, Step, Store
 from runner.store.memory import held_runs, let_go, lost_secrets
 from runner.store.metrics import keep_metrics
 from runner.store.story import Story
+from runner.store.thin import thin_log
 from runner.submission import read_plan
 
 
@@ -246,6 +247,7 @@ class Engine:
         folder = self.store.folder(step.run)
         outputs = dict(step.outputs) if planned.service else collect_outputs(planned, folder, {})
         keep_metrics(folder, planned, outputs)
+        thin_log(attempt_folder(self.store, attempt) / "log.txt")
         end = End(
             reason=str(attempt.reason),
             code=attempt.code,

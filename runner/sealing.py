@@ -17,7 +17,7 @@ def seal_runs(home: Path) -> None:
     try:
         while unsealed := store.unsealed():
             for run in unsealed:
-                store.seal(run.id, seal_manifest(store, run.id, _environment(store, run.id)))
+                store.seal(run, seal_manifest(store, run.id, _environment(store, run.id)))
     finally:
         store.close()
 

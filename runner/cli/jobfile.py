@@ -19,6 +19,8 @@ from runner.core.validate import in_order
 from runner.core.yamltext import MAX_BYTES, finding, read_yaml
 from runner.data.stacks import load_stack, stack_names
 from runner.errors import Finding, SpecError, UsageError
+from runner.store.folders import default_home
+from runner.store.modelfacts import local_fit
 
 DEFAULT_STACK = "cpu"
 
@@ -82,6 +84,7 @@ def _checked(
     findings = in_order(findings)
     if any(f.severity == "error" for f in findings):
         raise SpecError(findings)
+    findings = in_order([*findings, *local_fit(job, folder, default_home(), *_caches(site))])
     known = {c: frozenset(table.names(c)) for c in table.commands} if table else {}
     plan = compile_plan(job, stack, known, offline=offline)
     return LoadedJob(path, raw, job, stack, plan, site, findings, point)
@@ -119,11 +122,16 @@ def _read(file: str) -> bytes:
         raise UsageError(f"cannot read {file}: {e}") from e
 
 
-def _cached(what: str, name: str, folder: Path, site: LoadedSite) -> bool:
+def _caches(site: LoadedSite) -> tuple[Path, Path]:
+    """ModelScope's and Hugging Face's."""
     caches = site.site.caches
-    default = Path(os.environ.get("MODELSCOPE_CACHE", "~/.cache/modelscope/hub"))
-    scope = Path(caches.modelscope).expanduser() if caches.modelscope else default.expanduser()
-    face = Path(caches.huggingface or os.environ.get("HF_HOME", "~/.cache/huggingface")).expanduser()
+    scope = caches.modelscope or os.environ.get("MODELSCOPE_CACHE", "~/.cache/modelscope/hub")
+    face = caches.huggingface or os.environ.get("HF_HOME", "~/.cache/huggingface")
+    return Path(scope).expanduser(), Path(face).expanduser()
+
+
+def _cached(what: str, name: str, folder: Path, site: LoadedSite) -> bool:
+    scope, face = _caches(site)
     kind = f"{what}s"
     places = [
         folder / name,

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
+
+if TYPE_CHECKING:
+    from runner.store.db import Store
 
 
 @click.command("logs")
@@ -10,12 +15,12 @@ import click
 @click.option("-f", "--follow", is_flag=True, help="Go on until the run ends.")
 @click.option("--step", metavar="NAME", help="Only this step.")
 @click.option("--tail", type=click.IntRange(min=0), metavar="N", help="Only the last N lines.")
-def command(run: str | None, follow: bool, step: str | None, tail: int | None) -> None:
+def command(run: str | None, follow: bool, step: str | None, tail: int | None) -> int:
     """Print what the steps of RUN (the newest run without one) print."""
-    from collections import deque
-
     from runner.cli.follow import Follower
     from runner.cli.home import open_store
+    from runner.cli.leaving import detached_by_ctrl_c
+    from runner.cli.screen import Screen
     from runner.core.wording import did_you_mean
     from runner.errors import UsageError
 
@@ -27,23 +32,36 @@ def command(run: str | None, follow: bool, step: str | None, tail: int | None) -
                 f"run {found.id} has no step '{step}'{did_you_mean(step, names)}",
                 hint="steps: " + ", ".join(names),
             )
-        kept: deque[str] = deque(maxlen=tail)
-        live = False
+        screen = Screen()
+        follower = Follower(store, found.id, screen, step)
+        if tail is None:
+            follower.print_new()
+        else:
+            follower.skip()
+            for line in _last(store, found.id, step, tail):
+                screen.say(line)
+        if follow:
+            try:
+                follower.follow(lambda: bool(store.run(found.id).ended))
+            except KeyboardInterrupt:
+                screen.done()
+                return detached_by_ctrl_c(store, found.id) or 0
+        screen.done()
+        return 0
 
-        def write(line: str) -> None:
-            if live or tail is None:
-                click.echo(line)
-            else:
-                kept.append(line)
 
-        follower = Follower(store, found.id, write, step)
-        follower.print_new()
-        for line in kept:
-            click.echo(line)
-        live = True
-        if not follow:
-            return
-        try:
-            follower.follow(lambda: bool(store.run(found.id).ended))
-        except KeyboardInterrupt:
-            click.echo(f"\nrun {found.id} goes on", err=True)
+def _last(store: Store, run: int, step: str | None, count: int) -> list[str]:
+    """The last lines of the newest attempts, those of several steps with the step's name in front."""
+    from runner.cli.tail import last_lines
+
+    attempts = store.attempts(run, step)
+    several = step is None and len(store.steps(run)) > 1
+    width = max((len(a.step) for a in attempts), default=0)
+    lines: list[str] = []
+    for attempt in reversed(attempts):
+        path = store.folder(run).attempt(attempt.step, attempt.n) / "log.txt"
+        front = f"{attempt.step:<{width}} | " if several else ""
+        lines = [front + line for line in last_lines(path, count - len(lines))] + lines
+        if len(lines) >= count:
+            break
+    return lines

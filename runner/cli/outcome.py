@@ -9,6 +9,8 @@ import click
 from runner.core.state import exit_code
 from runner.store.db import Step, Store
 
+_LAST_WORDS = 20
+
 
 def outcome(store: Store, run: int) -> int:
     """The exit code of the first step that did not succeed, or 0; said on stderr."""
@@ -29,12 +31,28 @@ def outcome(store: Store, run: int) -> int:
     return 0
 
 
+def last_words(store: Store, run: int) -> None:
+    """The end of the log of the first step that failed, on stderr."""
+    from runner.cli.tail import last_lines
+
+    first = next((s for s in store.steps(run) if s.state in ("FAILED", "LOST")), None)
+    attempts = store.attempts(run, first.name) if first else []
+    if first is None or not attempts:
+        return
+    path = store.folder(run).attempt(first.name, attempts[-1].n) / "log.txt"
+    lines = last_lines(path, _LAST_WORDS)
+    if lines:
+        click.echo(f"the last lines of step '{first.name}' ({path}):", err=True)
+    for line in lines:
+        click.echo(f"  | {line}", err=True)
+
+
 def is_over(store: Store, run: int) -> bool:
     """True when the run has ended, or only READY services that stay until they are stopped are left."""
     if store.run(run).ended:
         return True
     left = [s for s in store.steps(run) if s.ended is None]
-    if not left or not all(_is_ready(store, s) for s in left):
+    if not left or not all(is_ready(store, s) for s in left):
         return False
     plan = json.loads(store.folder(run).plan.read_text(encoding="utf-8"))
     used = {need for step in plan["steps"] for need in step["needs"]}
@@ -42,7 +60,8 @@ def is_over(store: Store, run: int) -> bool:
     return all(s.name in kept or s.name not in used for s in left)
 
 
-def _is_ready(store: Store, step: Step) -> bool:
+def is_ready(store: Store, step: Step) -> bool:
+    """Whether a service is READY now."""
     if step.state != "ACTIVE":
         return False
     attempts = store.attempts(step.run, step.name)

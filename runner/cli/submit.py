@@ -90,24 +90,25 @@ def stay_together(store: Store, runs: list[int], how: str, *, quiet: bool = Fals
     return next((c for c in codes if c), 0)
 
 
-def stay(store: object, run: int, how: str, *, quiet: bool = False) -> int:
+def stay(store: Store, run: int, how: str, *, quiet: bool = False) -> int:
     """Follow, wait for, or leave a run; Ctrl-C leaves it running and says how to come back."""
     from runner.cli.follow import Follower, wait_run
-    from runner.cli.outcome import is_over, outcome
-    from runner.store.db import Store
+    from runner.cli.leaving import detached_by_ctrl_c
+    from runner.cli.outcome import is_over, last_words, outcome
+    from runner.cli.screen import Screen
 
-    assert isinstance(store, Store)
     if how == "detach":
         return 0
+    screen = Screen(to_stderr=quiet)
     try:
         if how == "follow":
-            Follower(store, run, lambda line: click.echo(line, err=quiet)).follow(lambda: is_over(store, run))
+            Follower(store, run, screen).follow(lambda: is_over(store, run))
         else:
             wait_run(store, run, lambda: is_over(store, run))
     except KeyboardInterrupt:
-        click.echo(
-            f"\nrun {run} goes on; `runner logs -f {run}` follows it again, `runner stop {run}` ends it",
-            err=True,
-        )
-        return 0 if how == "follow" else 130  # who waits for a code gets none
+        screen.done()
+        stopped = detached_by_ctrl_c(store, run)
+        return stopped or (0 if how == "follow" else 130)  # who waits for a code gets none
+    if how == "wait":
+        last_words(store, run)
     return outcome(store, run)

@@ -9,7 +9,7 @@ from typing import Any
 
 from runner.core.plan import Plan
 from runner.core.state import STEP_ENDS, attempt_may, run_may, run_state, step_may
-from runner.errors import NoSuchRunError, RunnerError
+from runner.errors import NoSuchRunError, RunnerError, UsageError
 from runner.store.database import Database
 from runner.store.folders import RunFolder
 from runner.store.rows import AttemptRow, Run, Step, attempt_of, run_of, step_of
@@ -69,14 +69,18 @@ class Store(Database):
                 self._move(db, step, "WAITING", {**blank, "outputs": "{}", "base": tries[step.name]})
             self._set(db, "runs", opened, "id = ?", (run,))
 
-    def seal(self, run: int, size: int) -> None:
-        """The run's manifest is complete and its folder takes so many bytes."""
+    def seal(self, run: Run, size: int) -> None:
+        """The manifest is complete and the folder takes so many bytes, unless the run was opened again."""
         with self.transaction() as db:
-            db.execute("UPDATE runs SET sealed = 1, bytes = ? WHERE id = ?", (size, run))
+            query = "UPDATE runs SET sealed = 1, bytes = ? WHERE id = ? AND ended = ?"
+            db.execute(query, (size, run.id, run.ended))
 
     def drop_run(self, run: int) -> None:
-        """Forget a run."""
+        """Forget a run; UsageError when it is open."""
         with self.transaction() as db:
+            query = "SELECT 1 FROM runs WHERE id = ? AND ended IS NULL AND state != 'NEW'"
+            if db.execute(query, (run,)).fetchone():
+                raise UsageError(f"run {run} is open", hint=f"`runner stop {run}` ends it")
             for table, column in (("runs", "id"), ("steps", "run"), ("attempts", "run"), ("leases", "run")):
                 db.execute(f"DELETE FROM {table} WHERE {column} = ?", (run,))
 

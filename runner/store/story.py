@@ -28,8 +28,13 @@ class Story:
             text = self._path.read_text(encoding="utf-8", errors="replace")
         except OSError:
             return
-        for line in text.splitlines():
-            with contextlib.suppress(ValueError):
-                event = json.loads(line)
-                if isinstance(event, dict):
-                    yield event
+        yield from filter(None, map(read_event, text.split("\n")))
+
+
+def read_event(line: str) -> dict[str, Any] | None:
+    """One line of a story; None when it is torn."""
+    with contextlib.suppress(ValueError, RecursionError):
+        event = json.loads(line)
+        if isinstance(event, dict):
+            return event
+    return None

@@ -1,0 +1,86 @@
+"""Log groups of CI systems: each step's output folded under its name."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import time
+from typing import Protocol
+
+from runner.cli.screen import Screen
+
+
+class LogGroups(Protocol):
+    """One group is open at a time."""
+
+    def open(self, step: str) -> None:
+        """Fold what follows under this step, unless it is open already."""
+        ...
+
+    def close(self) -> None:
+        """End the group that is open, if there is one."""
+        ...
+
+    def error(self, step: str, message: str) -> None:
+        """Say that a step has failed where the CI system shows it."""
+        ...
+
+
+def log_groups(screen: Screen) -> LogGroups | None:
+    """The groups of the CI system that we run in; None in none, or in one without groups."""
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        return _GitHub(screen)
+    return _GitLab(screen) if os.environ.get("GITLAB_CI") == "true" else None
+
+
+class _GitHub:
+    """docs.github.com, "Workflow commands for GitHub Actions"; while stopped, a log cannot give commands."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._token: str | None = None
+        self._step: str | None = None
+
+    def open(self, step: str) -> None:
+        if step != self._step:
+            self.close()
+            self._step, self._token = step, secrets.token_hex(16)
+            self._screen.say(f"::group::{step}")
+            self._screen.say(f"::stop-commands::{self._token}")
+
+    def close(self) -> None:
+        if self._step is not None:
+            self._screen.say(f"::{self._token}::")
+            self._screen.say("::endgroup::")
+            self._step = None
+
+    def error(self, step: str, message: str) -> None:
+        text = message.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+        self._screen.say(f"::error title=step {step}::{text}")
+
+
+class _GitLab:
+    """docs.gitlab.com, "Job logs", custom collapsible sections."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._step: str | None = None
+
+    def open(self, step: str) -> None:
+        if step != self._step:
+            self.close()
+            self._step = step
+            self._screen.say(f"\x1b[0Ksection_start:{time.time():.0f}:{_section(step)}\r\x1b[0K{step}")
+
+    def close(self) -> None:
+        if self._step is not None:
+            self._screen.say(f"\x1b[0Ksection_end:{time.time():.0f}:{_section(self._step)}\r\x1b[0K")
+            self._step = None
+
+    def error(self, step: str, message: str) -> None:
+        """GitLab has no such line; the story says it."""
+
+
+def _section(step: str) -> str:
+    return re.sub(r"[^a-zA-Z0-9_.-]", "_", step)

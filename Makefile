@@ -51,6 +51,6 @@ clean: ## remove .venv and what tools left behind; runs and stacks stay
 	@echo "[1/2] .venv with $$($(PYTHON) -V)"
 	@$(PYTHON) -m venv --clear .venv
 	@echo "[2/2] the runner and its test tools (about 30 s)"
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[test]' || { echo "pip could not install \
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[test]' --config-settings editable_mode=compat || { echo "pip could not install \
 	the runner. Without a network? Give pip an index or a wheel folder: PIP_INDEX_URL, PIP_FIND_LINKS." >&2; exit 1; }
 	@touch $@

@@ -112,9 +112,9 @@ class Engine:
         self._plans.pop(run.id, None)
         self._queued.discard(run.id)
         self._due.pop(run.id, None)
-        let_go(self.store.home, run.id)
         self._tell(run.id, event="ended", state=run.state)
         self._host.ended(run)
+        let_go(self.store.home, run.id)
 
     def _look_ahead(self, run: Run, plan: Plan) -> None:
         steps = self.store.steps(run.id)

@@ -1,41 +1,55 @@
-"""Tells a site's hook that a run has ended."""
+"""Tells a hook that a run has ended."""
 
 from __future__ import annotations
 
+import http.client
 import json
-import socket
 import sys
 import threading
+import time
+import urllib.error
 import urllib.request
 
-from runner.core.site import Notify
+from runner.core.notice import Ended, Hook, masked, post, refusal, without_tokens
 
 _PATIENCE_S = 10
+_AGAIN_S = 2.0
+_ANSWER = 1 << 14
 
 
-def message(kind: str, run: int, name: str, state: str) -> dict[str, object]:
-    """The body that each kind of hook reads; the chat programs' own documents name the keys."""
-    text = f"ascend-runner on {socket.gethostname()}: run {run} ({name}) {state}"
-    match kind:
-        case "dingtalk" | "wecom":
-            return {"msgtype": "text", "text": {"content": text}}
-        case "feishu":
-            return {"msg_type": "text", "content": {"text": text}}
-    return {"run": run, "name": name, "state": state, "host": socket.gethostname(), "text": text}
-
-
-def notify(hook: Notify, run: int, name: str, state: str) -> threading.Thread:
+def notify(hook: Hook, ended: Ended) -> threading.Thread:
     """Post in a thread, so that a slow hook delays nobody; a failure is said on stderr and harms no run."""
-    body = json.dumps(message(hook.kind, run, name, state), ensure_ascii=False).encode()
-
-    def post() -> None:
-        request = urllib.request.Request(hook.url, body, {"Content-Type": "application/json; charset=utf-8"})
-        try:
-            with urllib.request.urlopen(request, timeout=_PATIENCE_S):
-                pass
-        except OSError as e:
-            print(f"notify {hook.url}: {e}", file=sys.stderr, flush=True)
-
-    thread = threading.Thread(target=post)
+    thread = threading.Thread(target=_tell, args=(hook, ended))
     thread.start()
     return thread
+
+
+def say(url: str, run: int, what: str) -> None:
+    """Note in the agent's log what became of a notification, without the tokens of the address."""
+    print(f"notify {masked(url)} of run {run}: {without_tokens(what, url)}", file=sys.stderr, flush=True)
+
+
+def _tell(hook: Hook, ended: Ended) -> None:
+    failed, passing = _send(hook, ended)
+    if failed and passing:
+        time.sleep(_AGAIN_S)
+        failed, _ = _send(hook, ended)
+    if failed:
+        say(hook.url, ended.run, failed)
+
+
+def _send(hook: Hook, ended: Ended) -> tuple[str | None, bool]:
+    """Post once: what went wrong, and whether it may pass."""
+    url, body = post(hook, ended, time.time())
+    data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+    try:
+        request = urllib.request.Request(url, data, {"Content-Type": "application/json; charset=utf-8"})
+        with urllib.request.urlopen(request, timeout=_PATIENCE_S) as response:
+            return refusal(hook.kind, response.read(_ANSWER).decode("utf-8", "replace")), False
+    except urllib.error.HTTPError as e:
+        with e:
+            return str(e), e.code >= 500
+    except (OSError, http.client.HTTPException) as e:
+        return str(e) or type(e).__name__, not isinstance(e, http.client.InvalidURL)
+    except ValueError as e:
+        return str(e), False

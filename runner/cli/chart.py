@@ -80,7 +80,7 @@ def write_png(path: Path, title: str, metrics: Mapping[str, Sequence[Row]]) -> N
             raise
         hint = "pip install 'ascend-runner[plot]'"
         raise HostError("--png draws with matplotlib, which is not installed", hint=hint) from e
-    shown = [p for p in _PANELS if any(_points(rows, p) for rows in metrics.values())]
+    shown = [p for p in _PANELS if p == "loss" or any(_points(rows, p) for rows in metrics.values())]
     size = (7.0 * len(metrics), 4.0 + 1.6 * (len(shown) - 1))
     figure = Figure(figsize=size, layout="constrained")
     heights = [4.0 if p == "loss" else 1.6 for p in shown]

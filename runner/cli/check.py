@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from runner.cli import options
+from runner.cli import complete, options
 from runner.errors import Finding, SpecError, UsageError
 
 
 @click.command("check")
-@click.argument("files", nargs=-1, required=True)
+@click.argument("files", nargs=-1, required=True, shell_complete=complete.files)
 @options.sets
 @options.stack
 @options.offline

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,9 +11,9 @@ import click
 
 from runner.cli import options
 from runner.cli.table import print_table
-from runner.core.metrics import final
+from runner.core.metrics import Row
 from runner.store.db import Run, Store
-from runner.store.metrics import read_metrics
+from runner.store.metrics import final_metrics
 
 _SHOWN = ("loss", "eval_loss", "token_acc", "reward", "grad_norm")
 
@@ -25,7 +26,7 @@ class _Row:
 
 def show_group(store: Store, name: str, *, as_json: bool) -> None:
     """Print a table of the group's runs with their final metrics."""
-    rows = [_Row(run, _final(store, run)) for run in store.group(name)]
+    rows = [_Row(run, _plain(final_metrics(store, run.id))) for run in store.group(name)]
     if as_json:
         runs = [{**asdict(r.run), "final": dict(r.metrics)} for r in rows]
         options.print_json("group/1", {"group": rows[0].run.grp, "runs": runs})
@@ -37,10 +38,9 @@ def show_group(store: Store, name: str, *, as_json: bool) -> None:
     print_table(("RUN", "NAME", "STATE", *params, *(m.upper() for m in metrics)), cells)
 
 
-def _final(store: Store, run: Run) -> Mapping[str, Any]:
-    folder = store.folder(run.id)
-    series = [s for step in store.steps(run.id) if (s := read_metrics(folder, step))]
-    return final(series[-1]) if series else {}
+def _plain(row: Row) -> dict[str, float | None]:
+    """Without numbers that JSON does not have."""
+    return {name: value if math.isfinite(value) else None for name, value in row.items()}
 
 
 def _cells(row: _Row, params: Sequence[str], metrics: Sequence[str]) -> list[str]:

@@ -9,9 +9,9 @@ from pathlib import Path
 from runner.agent import ensure_agent
 from runner.backends.local import LocalBackend
 from runner.cli.sitefile import load_site, site_environment
+from runner.cli.told import tell_end
 from runner.core.limits import Limits
 from runner.engine import Host
-from runner.notify import notify
 from runner.store.db import Run, Store
 from runner.store.folders import default_home
 
@@ -42,8 +42,7 @@ def set_up(home: Path) -> Host:
     site = load_site().site
 
     def ended(run: Run) -> None:
-        if site.notify:
-            notify(site.notify, run.id, run.name, run.state)
+        tell_end(home, run, site.notify)
 
     backend = LocalBackend(home, site_environment(site))
     cpus, memory = backend.capacity()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from runner.cli.reporters import has_package
 from runner.cli.sitefile import LoadedSite, load_site
 from runner.core.compile import compile_plan
 from runner.core.job import Job, job_of
@@ -14,6 +15,7 @@ from runner.core.jobcheck import check_job, missing_files, not_cached
 from runner.core.lint import ArgTable
 from runner.core.matrix import Point, points
 from runner.core.plan import Plan
+from runner.core.reportcheck import missing_reporters
 from runner.core.stack import Stack
 from runner.core.validate import in_order
 from runner.core.yamltext import MAX_BYTES, finding, read_yaml
@@ -78,6 +80,7 @@ def _checked(
     table = arg_table(stack)
     findings = check_job(job, stack, table)
     findings += missing_files(job, lambda name: (folder / Path(name).expanduser()).exists())
+    findings += missing_reporters(job, stack.stack, has_package(stack.stack))
     offline = chosen.offline or site.site.offline
     if offline:
         findings += not_cached(job, lambda what, name: _cached(what, name, folder, site))

@@ -29,6 +29,7 @@ COMMANDS = {
     "stack": "list, install and adopt stacks of pinned packages",
     "site": "show or make the site file",
     "schema": "print the JSON schema of a job file",
+    "completion": "print the script that completes commands in bash, zsh or fish",
 }
 
 
@@ -48,11 +49,19 @@ class LazyGroup(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """With a suggestion for a mistyped command."""
-        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+        mistyped = args and not args[0].startswith("-") and args[0] not in COMMANDS
+        if mistyped and not ctx.resilient_parsing:
             from runner.core.wording import did_you_mean
 
             ctx.fail(f"there is no command '{args[0]}'{did_you_mean(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """From the table, without importing anything."""
+        from click.shell_completion import CompletionItem
+
+        found = [CompletionItem(n, help=what) for n, what in COMMANDS.items() if n.startswith(incomplete)]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """From the table, without importing anything."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from runner.cli import options
+from runner.cli import complete, options
 
 
 @click.command("plan")
-@click.argument("file", required=False)
+@click.argument("file", required=False, shell_complete=complete.files)
 @options.sets
 @options.stack
 @options.offline
@@ -29,8 +29,10 @@ def command(
 
     loaded = load_job(file, sets, stack, offline=offline)
     if as_json:
-        click.echo(loaded.plan.model_dump_json(indent=1))
+        click.echo(loaded.plan.shown().model_dump_json(indent=1))
         return
     from runner.core.shelltext import shell_text
 
     click.echo(shell_text(loaded.plan), nl=False)
+    if told := loaded.plan.shown().notify:
+        click.echo(f"\n# told of the end: {told.url or told.url_env} ({told.kind})")

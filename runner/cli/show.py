@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -89,8 +90,8 @@ def _print_metrics(metrics: Mapping[str, Sequence[Row]]) -> None:
 
     for step, rows in metrics.items():
         click.echo(f"{step}: {final_line(final(rows))}")
-        for line in chart(rows, "loss"):
-            click.echo(line)
+        with contextlib.suppress(UnicodeEncodeError):  # a terminal of GBK has no dots to draw with
+            click.echo("".join(f"{line}\n" for line in chart(rows, "loss")), nl=False)
 
 
 def _draw(png: Path, run: Run, metrics: Mapping[str, Sequence[Row]]) -> None:

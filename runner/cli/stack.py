@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from runner.cli import options
+from runner.cli import complete, options
 from runner.cli.table import print_table
 
 
@@ -34,7 +34,7 @@ def list_stacks(as_json: bool) -> None:
 
 
 @command.command("install")
-@click.argument("name")
+@click.argument("name", shell_complete=complete.stacks)
 def install(name: str) -> None:
     """Install stack NAME as a virtual environment (cpu: about 100 s and 2 GB)."""
     import os
@@ -56,8 +56,8 @@ def install(name: str) -> None:
 
 
 @command.command("adopt")
-@click.argument("name")
-@click.argument("folder")
+@click.argument("name", shell_complete=complete.stacks)
+@click.argument("folder", shell_complete=complete.folders)
 def adopt(name: str, folder: str) -> None:
     """Use the Python environment in FOLDER (conda, venv) as stack NAME."""
     from pathlib import Path
@@ -71,7 +71,7 @@ def adopt(name: str, folder: str) -> None:
 
 
 @command.command("path")
-@click.argument("name")
+@click.argument("name", shell_complete=complete.stacks)
 def path(name: str) -> None:
     """Print where stack NAME is installed."""
     from runner.backends.venv import find_stack

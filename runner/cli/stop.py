@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from runner.cli import options
+from runner.cli import complete, options
 
 
 @click.command("stop")
-@click.argument("runs", nargs=-1, metavar="RUN...")
+@click.argument("runs", nargs=-1, metavar="RUN...", shell_complete=complete.runs)
 @options.group
 @click.option("--no-wait", is_flag=True, help="Only ask for it.")
 def command(runs: tuple[str, ...], group: str | None, no_wait: bool) -> None:

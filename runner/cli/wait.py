@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from runner.cli import options
+from runner.cli import complete, options
 
 
 @click.command("wait")
-@click.argument("runs", nargs=-1, metavar="RUN...")
+@click.argument("runs", nargs=-1, metavar="RUN...", shell_complete=complete.runs)
 @options.group
 def command(runs: tuple[str, ...], group: str | None) -> int:
     """Wait for RUNs (numbers or names; the newest without one); the exit code is the first that is not 0."""

@@ -8,7 +8,7 @@ from runner.core.job import Job
 from runner.core.kinds import AnyStep
 from runner.core.kinds.train import TrainStep
 from runner.core.order import needs_of
-from runner.core.plan import Note, Plan, PlannedStep, StepScope
+from runner.core.plan import Note, Plan, PlannedNotify, PlannedStep, StepScope
 from runner.core.spec import Resources
 from runner.core.stack import Stack
 
@@ -24,6 +24,7 @@ def compile_plan(job: Job, stack: Stack, known: KnownArgs, *, offline: bool = Fa
         image=spec.image,
         generation=generation(job, stack),
         timeout_s=spec.timeout,
+        notify=PlannedNotify(**spec.notify.model_dump()) if spec.notify else None,
         steps=tuple(_step(job, i, stack, known, offline) for i in range(len(spec.steps))),
     )
 

@@ -7,20 +7,42 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from runner.core.expr import evaluate
 from runner.core.kinds import AnyStep, Step
 from runner.core.kinds.train import Report
 from runner.core.matrix import matrix_findings
+from runner.core.notice import SIGNED, HookKind
 from runner.core.params import apply_sets, missing_params, params_findings
-from runner.core.spec import NAME, Duration, Env, Model, Mount, Resources, Retry
+from runner.core.spec import NAME, Duration, Env, EnvName, Model, Mount, Resources, Retry
 from runner.core.validate import in_order, validate
 from runner.core.yamltext import Document, Path, finding, read_yaml
 from runner.errors import Finding, SpecError
 
 RUN_WORDS = ("id", "name", "dir")
 STEP_CLASSES: dict[str, Any] = {get_args(c.model_fields["kind"].annotation)[0]: c for c in get_args(AnyStep)}
+
+
+class JobNotify(Model):
+    """Where the end of the job's runs is told, instead of where the site says."""
+
+    url: str | None = Field(default=None, pattern=r"^https?://[^\s{}]+$")
+    url_env: EnvName | None = Field(
+        default=None, description="the variable with the address, taken from the environment at submit"
+    )
+    kind: HookKind = "generic"
+    secret_env: EnvName | None = Field(
+        default=None, description="the variable with what signs the message; dingtalk and feishu ask for one"
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> JobNotify:
+        if (self.url is None) == (self.url_env is None):
+            raise ValueError("notify has either 'url' or 'url_env'")
+        if self.secret_env and self.kind not in SIGNED:
+            raise ValueError(f"'secret_env' is for {' and '.join(SIGNED)}; a {self.kind} hook is not signed")
+        return self
 
 
 class JobHead(Model):
@@ -43,6 +65,9 @@ class JobHead(Model):
     )
     report: Report | None = Field(
         default=None, description="where trainings report metrics to; null: as ms-swift does, to tensorboard"
+    )
+    notify: JobNotify | None = Field(
+        default=None, description="who is told of the end; null: as the site says"
     )
     snapshot: bool = Field(
         default=True, description="false: steps run in the job's own folder instead of a copy"

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from runner.core.notice import HookKind, masked
 from runner.core.spec import Restart
 
 OUTPUT = "${{ here.output }}"
@@ -93,6 +94,24 @@ class PlannedStep(Draft):
     resume: bool = False
 
 
+class PlannedNotify(Value):
+    """Where the end of the run is told; variables are the submitter's, held in memory until then."""
+
+    url: str | None = None
+    url_env: str | None = None
+    kind: HookKind = "generic"
+    secret_env: str | None = None
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables it needs."""
+        return tuple(name for name in (self.url_env, self.secret_env) if name)
+
+    def shown(self) -> PlannedNotify:
+        """The same without the tokens in its address."""
+        return self.model_copy(update={"url": self.url and masked(self.url)})
+
+
 class Plan(Value):
     """All steps of a run in the order they were written."""
 
@@ -102,6 +121,7 @@ class Plan(Value):
     image: str | None
     generation: str
     timeout_s: float | None = None
+    notify: PlannedNotify | None = None
     steps: tuple[PlannedStep, ...]
 
     def step(self, name: str) -> PlannedStep:
@@ -110,6 +130,10 @@ class Plan(Value):
             if step.name == name:
                 return step
         raise KeyError(name)
+
+    def shown(self) -> Plan:
+        """The plan for people's eyes: without the tokens in the address that is told of the end."""
+        return self.model_copy(update={"notify": self.notify and self.notify.shown()})
 
     def consumers(self, service: str) -> tuple[str, ...]:
         """The steps that a service lives for."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_serializer
 
 from runner.core.document import Document, path_text
+from runner.core.notice import HookKind, masked
 from runner.core.spec import Model, Size
 from runner.core.validate import in_order, validate
 from runner.errors import Finding
@@ -59,10 +60,19 @@ class SiteLimits(Model):
 
 
 class Notify(Model):
-    """Where the end of a run is told."""
+    """Where the end of a run is told, unless the job says otherwise; when it is shown, without its tokens."""
 
     url: Url
-    kind: Literal["generic", "dingtalk", "feishu", "wecom"] = "generic"
+    kind: HookKind = "generic"
+    secret: str | None = Field(default=None, description="signs the message; dingtalk and feishu ask for one")
+
+    @field_serializer("url")
+    def _masked(self, url: str) -> str:
+        return masked(url)
+
+    @field_serializer("secret")
+    def _hidden(self, secret: str | None) -> str | None:
+        return secret and "***"
 
 
 class Site(Model):
@@ -71,13 +81,13 @@ class Site(Model):
     backend: Literal["local", "docker", "auto"] = "auto"
     stack: str | None = None
     offline: bool = False
-    caches: Caches = Caches()
-    mirrors: Mirrors = Mirrors()
-    proxies: Proxies = Proxies()
+    caches: Caches = Field(default_factory=Caches.model_construct)
+    mirrors: Mirrors = Field(default_factory=Mirrors.model_construct)
+    proxies: Proxies = Field(default_factory=Proxies.model_construct)
     # pip splits the variable at blanks (pip/_internal/cli/parser.py), so a folder with blanks cannot be named
     wheelhouse: Annotated[str, Field(pattern=r"^(/|~/)\S*$")] | None = None
-    mounts: MountPolicy = MountPolicy()
-    limits: SiteLimits = SiteLimits()
+    mounts: MountPolicy = Field(default_factory=MountPolicy.model_construct)
+    limits: SiteLimits = Field(default_factory=SiteLimits.model_construct)
     notify: Notify | None = None
 
 
@@ -86,6 +96,8 @@ def merge_sites(host: Document | None, user: Document | None) -> tuple[Site, lis
 
     A file with findings counts as not there.
     """
+    if host is None and user is None:
+        return Site.model_construct(), [], {}  # to build what validates is felt in every command
     findings: list[Finding] = []
     values: dict[str, object] = {}
     origins: dict[str, str] = {}
@@ -204,9 +216,11 @@ limits:
   cpus: null
   memory: null
 
-# Who is told that a run has ended. kind: generic (JSON), dingtalk, feishu, wecom.
-# The address is a secret when it holds a token: keep this file readable for its user only.
+# Who is told that a run has ended, unless the job says otherwise. kind: generic (JSON), dingtalk, feishu,
+# wecom. secret: signs the message, when the robot of dingtalk or feishu asks for it.
+# An address with a token is a secret too: keep this file readable for its user only.
 #notify:
 #  url: https://oapi.dingtalk.com/robot/send?access_token=TOKEN
 #  kind: dingtalk
+#  secret: SEC...
 """

@@ -68,4 +68,12 @@ def _path(step: PlannedStep, text: str, run: RunFolder) -> str:
         raise KeyError(".".join(path))
 
     at = str(resolve(text, lookup))
-    return at if "/" not in at or at.startswith("/") else str(run.snapshot / at)
+    if "/" not in at or at.startswith("/"):
+        return at
+    last = max((run.step(step.name) / "attempts").glob("*/attempt.json"), key=_written, default=None)
+    record = read_json(last) if last else None
+    return str((Path(record["cwd"]) if record else run.snapshot) / at)
+
+
+def _written(path: Path) -> float:
+    return path.stat().st_mtime

@@ -6,13 +6,14 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-import platformdirs
-
 
 def default_home() -> Path:
     """RUNNER_HOME, else the user's state folder."""
-    home = os.environ.get("RUNNER_HOME")
-    return Path(home).expanduser().absolute() if home else Path(platformdirs.user_state_path("ascend-runner"))
+    if home := os.environ.get("RUNNER_HOME"):
+        return Path(home).expanduser().absolute()
+    from platformdirs import user_state_path  # not loaded where it is not needed
+
+    return Path(user_state_path("ascend-runner"))
 
 
 @dataclass(frozen=True)

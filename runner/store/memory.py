@@ -19,10 +19,11 @@ def hold(home: Path, run: int, plan: Plan, environ: Mapping[str, str], inherited
 
     HostError when a secret is missing.
     """
-    wanted = {n: step.name for step in plan.steps for n, file in _wanted(step).items() if file is None}
-    for name, step in wanted.items():
+    wanted = {n: f"step '{s.name}'" for s in plan.steps for n, file in _wanted(s).items() if file is None}
+    wanted |= {n: "notify" for n in (plan.notify.variables if plan.notify else ())}
+    for name, who in wanted.items():
         if name not in environ:
-            message = f"step '{step}' needs the secret {name}, which is not in the environment"
+            message = f"{who} needs the secret {name}, which is not in the environment"
             raise HostError(message, hint=f"export {name}=... and submit again")
     secrets = {name: environ[name] for name in wanted}
     _write(_held(home, run), {"environ": dict(inherited), "secrets": secrets})
@@ -34,12 +35,18 @@ def held_environ(home: Path, run: int) -> dict[str, str] | None:
     return {str(k): str(v) for k, v in held["environ"].items()} if held else None
 
 
+def held_secrets(home: Path, run: int) -> dict[str, str]:
+    """The secrets that are held for a run; none when they did not outlive a restart of this host."""
+    held = read_json(_held(home, run)) or {}
+    return {str(k): str(v) for k, v in held.get("secrets", {}).items()}
+
+
 def hand_over(home: Path, run: int, step: PlannedStep, attempt: Path) -> str | None:
     """A file with the step's secrets that `entry` reads and removes; None when it has none."""
     wanted = _wanted(step)
     if not wanted:
         return None
-    held = (read_json(_held(home, run)) or {}).get("secrets", {})
+    held = held_secrets(home, run)
     values = {}
     for name, file in wanted.items():
         if file is not None:
@@ -55,7 +62,7 @@ def hand_over(home: Path, run: int, step: PlannedStep, attempt: Path) -> str | N
 
 def lost_secrets(home: Path, run: int, step: PlannedStep) -> list[str]:
     """The step's secrets that were held and are not any more, as after a restart of this host."""
-    held = (read_json(_held(home, run)) or {}).get("secrets", {})
+    held = held_secrets(home, run)
     return [n for n, file in _wanted(step).items() if file is None and n not in held]
 
 

@@ -131,6 +131,45 @@ def test_killed_training_goes_on_from_its_last_complete_checkpoint(cli: Cli, tin
     assert checkpoints(cli)["checkpoint-60"] is None
 
 
+def test_a_stopped_training_is_taken_up_again_by_hand(cli: Cli, tiny_model: Path) -> None:
+    """Stop, damage the newest checkpoint, retry: the same number of steps, each once, in one log."""
+    swift = args(tiny_model, dataset=["train.jsonl"], **LORA)
+    swift |= {"max_steps": 60, "save_steps": 10, "save_total_limit": 5}
+    cli("submit", train(cli, "sft", swift))
+    wait_for_steps(cli, 25)
+    cli("stop")
+    stopped = [name for name, why in checkpoints(cli).items() if why is None]
+    newest = cli.folder() / "steps" / "train" / "output" / stopped[-1]
+    (newest / "optimizer.pt").unlink()
+    cli("retry", "1", "--resume", "--wait", timeout=120)
+    log = cli.log("train", 2).read_text()
+    assert f"[runner] {newest.name} is skipped: the optimizer's state is missing" in log
+    assert f"[runner] going on from {stopped[-2]}" in log
+    shown = cli.json("show")
+    assert [a["reason"] for a in shown["attempts"]] == ["user", "exit_code"]
+    series = shown["metrics"]["train"]["rows"]
+    assert [r["step"] for r in series] == list(range(1, 61))
+    assert len(list((cli.folder() / "steps" / "train").rglob("logging.jsonl"))) == 1
+    assert checkpoints(cli)["checkpoint-60"] is None
+    cli.wait_until_idle()
+
+
+def test_killed_agent_and_supervisor_of_two_processes_lose_no_training(cli: Cli, tiny_model: Path) -> None:
+    swift = args(tiny_model, dataset=["train.jsonl"], **LORA)
+    swift |= {"max_steps": 40, "save_steps": 10}
+    retry = {"attempts": 2, "resume": True, "backoff": 0.1}
+    cli("submit", train(cli, "sft", swift, retry=retry, resources={"npus": 2}))
+    wait_for_steps(cli, 15)
+    assert cli.kill("runner submit") == 1
+    assert cli.kill("runner/entry") == 1
+    cli("wait", timeout=150)
+    shown = cli.json("show")
+    assert [a["reason"] for a in shown["attempts"]] == ["host_lost", "exit_code"]
+    assert [r["step"] for r in shown["metrics"]["train"]["rows"]] == list(range(1, 41))
+    assert checkpoints(cli, 2)["checkpoint-40"] is None
+    cli.wait_until_idle()
+
+
 def wait_for_steps(cli: Cli, steps: int) -> None:
     until = time.monotonic() + 90
     file = cli.folder() / "steps" / "train" / "output" / "logging.jsonl"

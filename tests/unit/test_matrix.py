@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from jobs import findings_of, said
-
 from runner.cli.jobfile import Choices, load_jobs
 from runner.core.matrix import MOST_RUNS, points
 from runner.core.yamltext import read_yaml

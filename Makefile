@@ -6,7 +6,7 @@ STACK := $(BIN)/runner stack install cpu
 EXTRACT = $(BIN)/python -m runner.data.swift_args.extract --ms-swift $(1) --transformers $(2) --trl $(3) \
   --out runner/data/swift_args/ms-swift-$(1)_transformers-$(2)_trl-$(3).json
 
-.PHONY: setup demo test check lint golden schema swift-args clean
+.PHONY: setup demo test check lint golden schema bench chaos swift-args clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is
@@ -32,6 +32,12 @@ golden: .venv/done ## write tests/golden and jobs/schema.json anew; read the dif
 
 schema: .venv/done
 	@$(BIN)/runner schema > jobs/schema.json
+
+bench: .venv/done ## measure what the runner costs; with PEERS=--peers also others beside it
+	@$(BIN)/python tests/bench/bench.py $(PEERS)
+
+chaos: .venv/done ## kill commands and agents at random for some minutes: nothing lost, nothing double
+	@$(BIN)/python tests/chaos/chaos.py --seed $${SEED:-1} --kills 200 --runs 40 --seconds 300
 
 swift-args: .venv/done ## extract the arguments of each supported ms-swift from its packages
 	@$(call EXTRACT,4.3.2,4.57.6,0.29.1)

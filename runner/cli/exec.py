@@ -7,10 +7,17 @@ from typing import NoReturn
 
 import click
 
+from runner.cli import complete
+
 
 @click.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.option("--step", metavar="NAME", help="This step (else the one that runs, or the last that did).")
-@click.argument("run")
+@click.option(
+    "--step",
+    metavar="NAME",
+    shell_complete=complete.steps,
+    help="This step (else the one that runs, or the last that did).",
+)
+@click.argument("run", shell_complete=complete.runs)
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="COMMAND...")
 def command(step: str | None, run: str, words: tuple[str, ...]) -> None:
     """Run COMMAND with the environment, programs and folder of a step of RUN; its exit code is ours."""

@@ -6,11 +6,9 @@ import re
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import click
+from typing import TYPE_CHECKING
 
 from runner.errors import UnreachableError, UsageError
 
@@ -24,10 +22,8 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 _COLOR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 
-def writable(ctx: click.Context, param: click.Parameter, value: str | None) -> Path | None:
+def writable(value: str) -> Path:
     """The file of `--junit`; UsageError, before anything starts, when it cannot be written."""
-    if value is None:
-        return None
     path = Path(value)
     if path.is_dir():
         raise UsageError(f"cannot write the JUnit report {value}: it is a folder")
@@ -37,11 +33,6 @@ def writable(ctx: click.Context, param: click.Parameter, value: str | None) -> P
     except OSError as e:
         hint = "make its folder first" if isinstance(e, FileNotFoundError) else None
         raise UsageError(f"cannot write the JUnit report {value}: {e.strerror}", hint=hint) from e
-
-
-option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
-    "--junit", metavar="FILE", callback=writable, help="Write a JUnit report of the end into FILE."
-)
 
 
 def write_junit(store: Store, runs: Sequence[int], path: Path) -> None:

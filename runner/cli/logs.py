@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from runner.cli import complete
+
 if TYPE_CHECKING:
     from runner.store.db import Store
 
 
 @click.command("logs")
-@click.argument("run", required=False)
+@click.argument("run", required=False, shell_complete=complete.runs)
 @click.option("-f", "--follow", is_flag=True, help="Go on until the run ends.")
-@click.option("--step", metavar="NAME", help="Only this step.")
+@click.option("--step", metavar="NAME", shell_complete=complete.steps, help="Only this step.")
 @click.option("--tail", type=click.IntRange(min=0), metavar="N", help="Only the last N lines.")
 def command(run: str | None, follow: bool, step: str | None, tail: int | None) -> int:
     """Print what the steps of RUN (the newest run without one) print."""

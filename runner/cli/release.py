@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import click
 
+from runner.cli import complete, options
+
 
 @click.command("release")
-@click.argument("runs", nargs=-1, metavar="RUN...")
-@click.option("--group", metavar="NAME", help="All runs of a group.")
+@click.argument("runs", nargs=-1, metavar="RUN...", shell_complete=complete.runs)
+@options.group
 def command(runs: tuple[str, ...], group: str | None) -> None:
     """Let RUNs go that `submit --hold` holds, and give those that lost their secrets the ones set now."""
     from runner.cli.chosen import chosen_runs

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from runner.cli import options
+from runner.cli import complete, options
 
 
 @click.command("retry")
-@click.argument("run", required=False)
+@click.argument("run", required=False, shell_complete=complete.runs)
 @click.option("--resume", is_flag=True, help="Training goes on from its newest complete checkpoint.")
 @options.stay
 def command(run: str | None, resume: bool, how: str | None) -> int:

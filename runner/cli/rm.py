@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from runner.cli import options
+from runner.cli import complete, options
 
 
 @click.command("rm")
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=complete.runs)
 @options.as_json
 def command(runs: tuple[str, ...], as_json: bool) -> None:
     """Remove each RUN (a number, or a name: the newest of that name) that has ended, with its folder."""

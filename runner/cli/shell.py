@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import click
 
+from runner.cli import complete
+
 
 @click.command("shell")
-@click.argument("run", required=False)
-@click.option("--step", metavar="NAME", help="This step (else the one that runs, or the last that did).")
+@click.argument("run", required=False, shell_complete=complete.runs)
+@click.option(
+    "--step",
+    metavar="NAME",
+    shell_complete=complete.steps,
+    help="This step (else the one that runs, or the last that did).",
+)
 def command(run: str | None, step: str | None) -> None:
     """Open a shell with the environment, programs and folder of a step of RUN (the newest without one)."""
     import os

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from runner.cli import options
+from runner.cli import complete, options
 from runner.cli.ps import age
 from runner.cli.table import print_table
 from runner.core.metrics import Row, final
@@ -23,7 +23,7 @@ from runner.store.metrics import run_metrics
 
 
 @click.command("show")
-@click.argument("run", required=False)
+@click.argument("run", required=False, shell_complete=complete.runs)
 @options.group
 @click.option("--png", type=click.Path(path_type=Path), metavar="FILE", help="Also draw the metrics.")
 @options.as_json

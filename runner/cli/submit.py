@@ -6,15 +6,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from runner.cli import options
+from runner.cli import complete, options
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from runner.store.db import Store
 
 
 @click.command("submit")
-@click.argument("files", nargs=-1, metavar="FILE...")
-@click.option("--from", "again", metavar="RUN", help="Run a stored run anew, with its files as they were.")
+@click.argument("files", nargs=-1, metavar="FILE...", shell_complete=complete.files)
+@click.option(
+    "--from",
+    "again",
+    metavar="RUN",
+    shell_complete=complete.runs,
+    help="Run a stored run anew, with its files as they were.",
+)
 @options.sets
 @options.stack
 @options.offline
@@ -24,6 +32,7 @@ if TYPE_CHECKING:
 )
 @click.option("--hold", is_flag=True, help="Start nothing before `runner release`.")
 @options.stay
+@options.junit
 @options.as_json
 def command(
     files: tuple[str, ...],
@@ -35,6 +44,7 @@ def command(
     priority: int | None,
     hold: bool,
     how: str | None,
+    junit: Path | None,
     as_json: bool,
 ) -> int:
     """Start the job in each FILE. It goes on when this command or the terminal is gone."""
@@ -47,6 +57,8 @@ def command(
     if bool(files) == bool(again):
         raise click.UsageError("name job files, or a run with --from")
     how = options.chosen_stay(how, quiet=as_json or hold)
+    if junit and (how == "detach" or hold):
+        raise click.UsageError("--junit needs --wait or --follow: it tells of the end")
     chosen = Choices(sets, stack, offline)
     groups = from_files(files, chosen, group) if files else []
     with open_store() as store:
@@ -58,7 +70,7 @@ def command(
         if hold:
             click.echo("held; `runner release` lets them go", err=True)
             return 0
-        return stay_together(store, runs, how, quiet=as_json)
+        return stay_together(store, runs, how, quiet=as_json, junit=junit)
 
 
 def _say(store: Store, runs: list[int], how: str, *, as_json: bool) -> None:
@@ -77,8 +89,19 @@ def _say(store: Store, runs: list[int], how: str, *, as_json: bool) -> None:
         click.echo(f"group {group}; `runner show --group {group}` compares them", err=True)
 
 
-def stay_together(store: Store, runs: list[int], how: str, *, quiet: bool = False) -> int:
+def stay_together(
+    store: Store, runs: list[int], how: str, *, quiet: bool = False, junit: Path | None = None
+) -> int:
     """Stay with one run, or wait for several in order; the exit code is the first that is not 0."""
+    code = _stay_with_each(store, runs, how, quiet=quiet)
+    if junit:
+        from runner.cli.junit import write_junit
+
+        write_junit(store, runs, junit)
+    return code
+
+
+def _stay_with_each(store: Store, runs: list[int], how: str, *, quiet: bool) -> int:
     if len(runs) == 1 or how == "detach":
         return stay(store, runs[0], how, quiet=quiet)
     codes = []

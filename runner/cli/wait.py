@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from runner.cli import complete, options
@@ -10,11 +12,12 @@ from runner.cli import complete, options
 @click.command("wait")
 @click.argument("runs", nargs=-1, metavar="RUN...", shell_complete=complete.runs)
 @options.group
-def command(runs: tuple[str, ...], group: str | None) -> int:
+@options.junit
+def command(runs: tuple[str, ...], group: str | None, junit: Path | None) -> int:
     """Wait for RUNs (numbers or names; the newest without one); the exit code is the first that is not 0."""
     from runner.cli.chosen import chosen_runs
     from runner.cli.home import open_store
     from runner.cli.submit import stay_together
 
     with open_store() as store:
-        return stay_together(store, [r.id for r in chosen_runs(store, runs, group)], "wait")
+        return stay_together(store, [r.id for r in chosen_runs(store, runs, group)], "wait", junit=junit)

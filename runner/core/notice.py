@@ -134,7 +134,7 @@ def _dingtalk_signed(url: str, secret: str, now: float) -> str:
 
 
 def _feishu_sign(secret: str | None, now: float) -> dict[str, str]:
-    # open.feishu.cn/document/client-docs/bot-v3/add-custom-bot: the key is what DingTalk signs, the text empty
+    # open.feishu.cn/document/client-docs/bot-v3/add-custom-bot: the key is what DingTalk signs, no text
     if not secret:
         return {}
     stamp = str(int(now))

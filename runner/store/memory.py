@@ -20,7 +20,7 @@ def hold(home: Path, run: int, plan: Plan, environ: Mapping[str, str], inherited
     HostError when a secret is missing.
     """
     wanted = {n: f"step '{s.name}'" for s in plan.steps for n, file in _wanted(s).items() if file is None}
-    wanted |= {n: "notify" for n in (plan.notify.variables if plan.notify else ())}
+    wanted |= dict.fromkeys(plan.notify.variables if plan.notify else (), "notify")
     for name, who in wanted.items():
         if name not in environ:
             message = f"{who} needs the secret {name}, which is not in the environment"

@@ -37,7 +37,9 @@ bench: .venv/done ## measure what the runner costs; with PEERS=--peers also othe
 	@$(BIN)/python tests/bench/bench.py $(PEERS)
 
 chaos: .venv/done ## kill commands and agents at random for some minutes: nothing lost, nothing double
-	@$(BIN)/python tests/chaos/chaos.py --seed $${SEED:-1} --kills 200 --runs 40 --seconds 300
+	@$(BIN)/python tests/chaos/chaos.py --seed 7 --kills 200 --runs 40 --seconds 400
+	@$(BIN)/python tests/chaos/chaos.py --entry --seed 2 --kills 60 --runs 20 --seconds 240
+	@$(BIN)/python tests/chaos/chaos.py --outage --seed 2 --kills 15 --runs 30 --seconds 240
 
 swift-args: .venv/done ## extract the arguments of each supported ms-swift from its packages
 	@$(call EXTRACT,4.3.2,4.57.6,0.29.1)

@@ -48,6 +48,18 @@ def end_agent(home: Path) -> None:
         time.sleep(0.05)
 
 
+def has_agent(home: Path) -> bool:
+    """Whether a process drives the open runs of this home."""
+    try:
+        with (home / "agent.lock").open("a") as f:
+            fcntl.flock(f, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # there is no room for one either
+        return True
+    return False
+
+
 def ensure_agent(home: Path, setup: Setup) -> None:
     """Leave one agent behind: the one that is there, or a new process of its own session."""
     poke(home)

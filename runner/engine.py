@@ -22,7 +22,7 @@ from runner.store.memory import held_runs, let_go, lost_secrets
 from runner.store.metrics import keep_metrics
 from runner.store.story import Story
 from runner.store.thin import thin_log
-from runner.submission import read_plan
+from runner.submission import clear, read_plan
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,7 @@ class Engine:
 
     def tidy(self) -> None:
         """Forget what an agent that was killed still held of runs that have ended."""
+        clear(self.store)
         for run in held_runs(self.store.home):
             if self.store.has_ended(run):
                 let_go(self.store.home, run)
@@ -133,7 +134,8 @@ class Engine:
         deadline = _deadline(run, plan, self.store.steps(run.id))
         halt = "user" if run.stop else "timeout" if deadline and time.time() >= deadline else None
         if step.state == "QUEUED" and self._open_attempt(step):
-            return self._move(step, "ACTIVE", {"why": None})  # an agent died while it started this one
+            begun = step.started or self.store.attempts(step.run, step.name)[-1].started
+            return self._move(step, "ACTIVE", {"started": begun, "why": None})  # an agent died meanwhile
         match step.state:
             case "ACTIVE":
                 return self._active(plan, step, planned, halt)
@@ -205,19 +207,22 @@ class Engine:
         attempt = self.store.attempts(step.run, step.name)[-1]
         here = attempt_folder(self.store, attempt)
         ended = read_json(here / "exit.json")
+        begun = (here / "started.json").exists()  # before alive(): it may begin between the two looks
         if ended is None and not self.backend.alive(here):
-            if attempt.state == "STARTING" and not (here / "started.json").exists():
+            if attempt.state == "STARTING" and not begun:
                 self._launch(plan, attempt)
                 return True
             ended = read_json(here / "exit.json") or self._lost(here, attempt)
         if ended is not None:
             return self._collect(step, planned, attempt, ended)
-        if planned.service and attempt.state in ("STARTING", "RUNNING") and read_json(here / "ready.json"):
+        if attempt.state == "STARTING":
+            attempt = self.store.move_attempt(attempt, "RUNNING")  # an agent died while it started this one
+        if planned.service and attempt.state == "RUNNING" and read_json(here / "ready.json"):
             self.store.move_attempt(attempt, "READY")
             outputs = collect_outputs(planned, self.store.folder(step.run), attempt.placed["ports"])
             return self._move(step, "ACTIVE", {"outputs": json.dumps(outputs)}, told_as="READY")
         intent = attempt.intent or halt or self._over(plan, step, planned)
-        if intent and attempt.key not in self._asked:
+        if intent and begun and attempt.key not in self._asked:  # before that no TERM is understood
             if attempt.intent is None:
                 self.store.move_attempt(attempt, "STOPPING", intent=intent)
                 self._tell(step.run, event="stopping", step=step.name, why=intent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -11,6 +12,7 @@ from pathlib import Path
 from runner.backends.base import Backend
 from runner.core.bind import Placement, bind
 from runner.core.plan import Plan, PlannedStep
+from runner.errors import UnreachableError
 from runner.files import INSIDE, write_atomic
 from runner.store.collect import resume_point
 from runner.store.db import AttemptRow, Run, Step, Store
@@ -32,7 +34,8 @@ def attempt_key(store: Store, attempt: AttemptRow) -> str:
 
 def lease(store: Store, backend: Backend, step: Step, planned: PlannedStep) -> Placed | str:
     """Ports and devices for one attempt, all or none; else why not."""
-    leases = store.leases()
+    # an agent may have died between the lease and the attempt: what this step holds already is free for it
+    leases = {k: who for k, who in store.leases().items() if who != (step.run, step.name)}
     taken = {int(r.split(":")[1]) for r in leases if r.startswith("port:")}
     wanted = {**planned.ports, **{f"extra{i}": None for i in range(planned.extra_ports)}}
     ports: dict[str, int] = {}
@@ -68,8 +71,10 @@ def launch(store: Store, backend: Backend, plan: Plan, attempt: AttemptRow) -> N
         here / "attempt.json", json.dumps(record, ensure_ascii=False, indent=1) + "\n", durable=False
     )
     environ = held_environ(store.home, run.id) or backend.inherited(os.environ)
-    pid = backend.launch(here, environ)
-    write_atomic(here / "launched.json", json.dumps({"pid": pid}) + "\n", durable=False)
+    # so that a command that `entry` is just forking is found too when `entry` is killed
+    pid = backend.launch(here, {**environ, "ASCEND_RUNNER_ATTEMPT": place.attempt})
+    with contextlib.suppress(UnreachableError):  # a full disk; `entry` lives, and says so itself
+        write_atomic(here / "launched.json", json.dumps({"pid": pid}) + "\n", durable=False)
 
 
 def _write_log(log: Path, lines: Sequence[str]) -> None:
@@ -84,8 +89,9 @@ def _place(store: Store, run: Run, planned: PlannedStep, attempt: AttemptRow, he
     if attempt.n > 1 and planned.resumable and (planned.resume or run.resume):
         resume, said = resume_point(planned, output)
         _write_log(here / "log.txt", said)
-    if attempt.n > 1 and resume is None and output.exists():
-        output.rename(folder.attempt(planned.name, attempt.n - 1) / "output")
+    before = folder.attempt(planned.name, attempt.n - 1) / "output"
+    if attempt.n > 1 and resume is None and output.exists() and not before.exists():  # once
+        output.rename(before)
     output.mkdir(parents=True, exist_ok=True)
     return Placement(
         attempt=attempt_key(store, attempt),

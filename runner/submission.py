@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,27 @@ class Submission:
 
 def submit(store: Store, backend: Backend, asked: Submission, first: int | None = None) -> int:
     """Write the run down, with a copy of the job's folder; nothing starts yet. `first` begins its group."""
+    with _writing(store.home, fcntl.LOCK_SH):
+        return _submit(store, backend, asked, first)
+
+
+def clear(store: Store) -> None:
+    """Undo what submits that were killed have left behind; nothing while one is at work."""
+    with contextlib.suppress(BlockingIOError), _writing(store.home, fcntl.LOCK_EX | fcntl.LOCK_NB):
+        for run in store.half_written():
+            let_go(store.home, run)
+            shutil.rmtree(store.folder(run).path, ignore_errors=True)
+            store.drop_run(run)
+
+
+@contextlib.contextmanager
+def _writing(home: Path, how: int) -> Iterator[None]:
+    with (home / "submit.lock").open("a") as f:
+        fcntl.flock(f, how)
+        yield
+
+
+def _submit(store: Store, backend: Backend, asked: Submission, first: int | None) -> int:
     run = _new_run(store, asked)
     group = f"{asked.group}.{first or run}" if asked.group else None
     folder = store.folder(run)

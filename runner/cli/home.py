@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from runner.agent import ensure_agent
+from runner.agent import ensure_agent, has_agent
 from runner.backends.local import LocalBackend
 from runner.cli.sitefile import load_site, site_environment
 from runner.cli.told import tell_end
@@ -21,7 +21,7 @@ def open_store() -> Iterator[Store]:
     """The store of RUNNER_HOME; open runs without an agent get one."""
     store = Store(default_home())
     try:
-        if store.has_open() or store.unsealed():
+        if store.has_open() or store.unsealed() or store.half_written():
             revive(store)
         yield store
     finally:
@@ -35,6 +35,18 @@ def revive(store: Store) -> None:
         ensure_agent(store.home, set_up)
     finally:
         store.open()
+
+
+def attended(store: Store, until: Callable[[], bool]) -> Callable[[], bool]:
+    """The same condition; whoever looks at it also gives the open runs another agent when theirs has died."""
+
+    def look() -> bool:
+        over = until()
+        if not over and store.has_open() and not has_agent(store.home):
+            revive(store)
+        return over
+
+    return look
 
 
 def set_up(home: Path) -> Host:

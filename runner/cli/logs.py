@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def command(run: str | None, follow: bool, step: str | None, tail: int | None) -> int:
     """Print what the steps of RUN (the newest run without one) print."""
     from runner.cli.follow import Follower
-    from runner.cli.home import open_store
+    from runner.cli.home import attended, open_store
     from runner.cli.leaving import detached_by_ctrl_c
     from runner.cli.screen import Screen
     from runner.core.wording import did_you_mean
@@ -44,7 +44,7 @@ def command(run: str | None, follow: bool, step: str | None, tail: int | None) -
                 screen.say(line)
         if follow:
             try:
-                follower.follow(lambda: bool(store.run(found.id).ended))
+                follower.follow(attended(store, lambda: store.has_ended(found.id)))
             except KeyboardInterrupt:
                 screen.done()
                 return detached_by_ctrl_c(store, found.id) or 0

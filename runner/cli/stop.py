@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from runner.cli import complete, options
@@ -15,7 +17,7 @@ def command(runs: tuple[str, ...], group: str | None, no_wait: bool) -> None:
     """Stop RUNs (numbers or names; the newest run without one) and wait until nothing of them is left."""
     from runner.cli.chosen import chosen_runs
     from runner.cli.follow import wait_run
-    from runner.cli.home import open_store, revive
+    from runner.cli.home import attended, open_store, revive
 
     with open_store() as store:
         chosen = chosen_runs(store, runs, group)
@@ -27,5 +29,5 @@ def command(runs: tuple[str, ...], group: str | None, no_wait: bool) -> None:
                 click.echo(f"run {run.id} has ended already: {run.state}")
                 continue
             if not no_wait:
-                wait_run(store, run.id, lambda run=run: bool(store.run(run.id).ended))  # type: ignore[misc]
+                wait_run(store, run.id, attended(store, partial(store.has_ended, run.id)))
             click.echo(f"run {run.id} {'is being stopped' if no_wait else store.run(run.id).state}")

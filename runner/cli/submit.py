@@ -116,6 +116,7 @@ def _stay_with_each(store: Store, runs: list[int], how: str, *, quiet: bool) -> 
 def stay(store: Store, run: int, how: str, *, quiet: bool = False) -> int:
     """Follow, wait for, or leave a run; Ctrl-C leaves it running and says how to come back."""
     from runner.cli.follow import Follower, wait_run
+    from runner.cli.home import attended
     from runner.cli.leaving import detached_by_ctrl_c
     from runner.cli.outcome import is_over, last_words, outcome
     from runner.cli.screen import Screen
@@ -123,11 +124,12 @@ def stay(store: Store, run: int, how: str, *, quiet: bool = False) -> int:
     if how == "detach":
         return 0
     screen = Screen(to_stderr=quiet)
+    over = attended(store, lambda: is_over(store, run))
     try:
         if how == "follow":
-            Follower(store, run, screen).follow(lambda: is_over(store, run))
+            Follower(store, run, screen).follow(over)
         else:
-            wait_run(store, run, lambda: is_over(store, run))
+            wait_run(store, run, over)
     except KeyboardInterrupt:
         screen.done()
         stopped = detached_by_ctrl_c(store, run)

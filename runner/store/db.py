@@ -136,6 +136,10 @@ class Store(Database):
         only = "ended IS NULL AND (state != 'HELD' OR stop = 1)"
         return self.row(f"SELECT 1 FROM runs WHERE {_KNOWN} AND {only} LIMIT 1") is not None
 
+    def half_written(self) -> list[int]:
+        """The NEW runs: a submit is writing them, or was killed."""
+        return [r["id"] for r in self.rows("SELECT id FROM runs WHERE state = 'NEW'")]
+
     def unsealed(self) -> list[Run]:
         """The runs that have ended and whose manifest is not complete."""
         query = f"SELECT * FROM runs WHERE sealed = 0 AND ended IS NOT NULL AND {_KNOWN} ORDER BY id"
@@ -147,7 +151,7 @@ class Store(Database):
 
     def attempts(self, run: int, step: str | None = None) -> list[AttemptRow]:
         """The attempts of a run, or of one of its steps, in order."""
-        query = "SELECT * FROM attempts WHERE run = ? AND (? IS NULL OR step = ?) ORDER BY started, n"
+        query = "SELECT * FROM attempts WHERE run = ? AND (? IS NULL OR step = ?) ORDER BY rowid"
         return [attempt_of(r) for r in self.rows(query, (run, step, step))]
 
     def living(self) -> list[AttemptRow]:
@@ -173,6 +177,8 @@ class Store(Database):
         before = db.execute(f"SELECT state FROM steps WHERE {where}", key).fetchone()[0]
         if before != state and not step_may(before, state):
             raise RunnerError(f"step {step.name} of run {step.run} cannot go from {before} to {state}")
+        if state in STEP_ENDS:
+            db.execute("DELETE FROM leases WHERE run = ? AND step = ?", key)
         self._set(db, "steps", {"state": state, **columns}, where, key)
         if before != state:
             self._follow(db, step.run)
@@ -226,8 +232,9 @@ class Store(Database):
         return {r["resource"]: (r["run"], r["step"]) for r in self.rows("SELECT * FROM leases")}
 
     def lease(self, run: int, step: str, resources: Sequence[str]) -> bool:
-        """Take all of these, or none when one of them is taken."""
+        """Take all of these in place of what the step holds, or none when another has one of them."""
         with self.transaction() as db:
+            db.execute("DELETE FROM leases WHERE run = ? AND step = ?", (run, step))
             marks = ",".join("?" * len(resources))
             if db.execute(f"SELECT 1 FROM leases WHERE resource IN ({marks}) LIMIT 1", resources).fetchone():
                 return False

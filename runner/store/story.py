@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,8 +20,9 @@ class Story:
     def tell(self, **event: object) -> None:
         """Add a line; on a full disk it is missing, which harms nobody but who follows."""
         line = json.dumps({"time": round(time.time(), 3), **event}, ensure_ascii=False) + "\n"
-        with contextlib.suppress(OSError), self._path.open("a", encoding="utf-8") as f:
-            f.write(line)
+        with contextlib.suppress(OSError), self._path.open("ab+") as f:
+            torn = f.tell() and os.pread(f.fileno(), 1, f.tell() - 1) != b"\n"
+            f.write(b"\n" * bool(torn) + line.encode())
 
     def events(self) -> Iterator[dict[str, Any]]:
         """All lines in order; one that was torn by a power loss is left out."""

@@ -121,8 +121,8 @@ def noticed(bench: Bench) -> float:
 
 def many(bench: Bench, count: int) -> float:
     """Runs a second, from one submit to the end of the last."""
-    text = f"name: many\nparams: {{i: 0}}\nmatrix: {{i: {list(range(count))}}}\nkind: command\ncommand: ['true']\n"
-    job = bench.job("many", text)
+    matrix = f"params: {{i: 0}}\nmatrix: {{i: {list(range(count))}}}\n"
+    job = bench.job("many", TRUE + matrix)
     begun = time.perf_counter()
     bench.run("submit", "--wait", job)
     return count / (time.perf_counter() - begun)

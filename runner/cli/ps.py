@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from runner.cli import options
 from runner.cli.table import print_table
-from runner.store.db import Run, Step, Store
+
+if TYPE_CHECKING:
+    from runner.store.db import Run, Step, Store
 
 
 @click.command("ps")

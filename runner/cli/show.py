@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,9 +18,10 @@ from runner.cli.table import print_table
 from runner.core.metrics import Row, final
 from runner.errors import UsageError
 from runner.files import read_json
-from runner.store.db import AttemptRow, Run, Step
-from runner.store.folders import RunFolder
-from runner.store.metrics import run_metrics
+
+if TYPE_CHECKING:
+    from runner.store.db import AttemptRow, Run, Step
+    from runner.store.folders import RunFolder
 
 
 @click.command("show")
@@ -30,6 +32,7 @@ from runner.store.metrics import run_metrics
 def command(run: str | None, group: str | None, png: Path | None, as_json: bool) -> None:
     """Show RUN (a number or a name; the newest run without one), or compare the runs of a group."""
     from runner.cli.home import open_store
+    from runner.store.metrics import run_metrics
 
     with open_store() as store:
         if group:

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 @options.sets
 @options.stack
 @options.offline
-@click.option("--group", metavar="NAME", help="Put these runs into one group.")
+@click.option(
+    "--group", metavar="NAME", help="Put these runs into one group.", shell_complete=complete.groups
+)
 @click.option(
     "--priority", type=click.IntRange(-100, 100), help="Instead of the job's; the higher one first."
 )

@@ -1,7 +1,5 @@
 """From a planned step and its placement to one attempt: every reference is answered here, nowhere else."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

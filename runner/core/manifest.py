@@ -12,6 +12,7 @@ from typing import Any
 
 from runner.core.inputs import Named, first_of, flags_of, named_inputs
 from runner.core.metrics import Row, final
+from runner.core.notice import without_tokens
 from runner.core.plan import Plan
 from runner.core.secrecy import HIDDEN, is_secret, public
 from runner.core.stack import Stack
@@ -48,7 +49,7 @@ class Asked:
 def begun(asked: Asked, inputs: Sequence[Entry]) -> dict[str, Any]:
     """The manifest at submit."""
     plan, stack = asked.plan, asked.stack
-    return {
+    known = {
         "schema": SCHEMA,
         "name": asked.name,
         "file": asked.file,
@@ -72,6 +73,8 @@ def begun(asked: Asked, inputs: Sequence[Entry]) -> dict[str, Any]:
         "host": dict(asked.host) if asked.host is not None else None,
         "submitted": asked.submitted,
     }
+    hook = plan.notify.url if plan and plan.notify else None
+    return dict(json.loads(without_tokens(json.dumps(known), hook))) if hook else known
 
 
 def plan_text(plan: Plan) -> str:

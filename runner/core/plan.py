@@ -4,8 +4,6 @@ Text in a plan may hold `${{ }}` references that only a placement can answer: `r
 scripts that ship with the runner), `here.output`, `here.port.http`, `here.devices`, `steps.<name>.<output>`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -107,7 +105,7 @@ class PlannedNotify(Value):
         """The variables it needs."""
         return tuple(name for name in (self.url_env, self.secret_env) if name)
 
-    def shown(self) -> PlannedNotify:
+    def shown(self) -> "PlannedNotify":
         """The same without the tokens in its address."""
         return self.model_copy(update={"url": self.url and masked(self.url)})
 
@@ -131,7 +129,7 @@ class Plan(Value):
                 return step
         raise KeyError(name)
 
-    def shown(self) -> Plan:
+    def shown(self) -> "Plan":
         """The plan for people's eyes: without the tokens in the address that is told of the end."""
         return self.model_copy(update={"notify": self.notify and self.notify.shown()})
 

@@ -1,7 +1,5 @@
 """The site file: what this host and this user always want, read from two files of which the user's wins."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Literal
 

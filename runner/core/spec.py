@@ -1,7 +1,5 @@
 """The words of a job spec that every kind shares: resources, mounts, retries, and the base of a step."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Any, ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """A stack: a named set of pins, with the generations it is for."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from runner.core.plan import Plan
 from runner.core.state import STEP_ENDS, attempt_may, run_may, run_state, step_may
 from runner.errors import NoSuchRunError, RunnerError, UsageError
 from runner.store.database import Database
 from runner.store.folders import RunFolder
 from runner.store.rows import AttemptRow, Run, Step, attempt_of, run_of, step_of
+
+if TYPE_CHECKING:
+    from runner.core.plan import Plan  # to load what checks plans is felt in every command
 
 __all__ = ["AttemptRow", "Run", "Step", "Store"]
 _KNOWN = "state != 'NEW'"  # a NEW run is still being written, or its submit was killed

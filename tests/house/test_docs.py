@@ -25,7 +25,7 @@ from runner.errors import RunnerError
 ROOT = Path(__file__).parents[2]
 READMES = ("README.md", "README.zh.md")
 JOB_SPEC, SITE = ROOT / "docs/guides/job-spec.md", ROOT / "docs/guides/site.md"
-MOST_LINES = {"README.md": 200, "README.zh.md": 200, "docs/architecture.md": 150}
+MOST_LINES = {"README.md": 220, "README.zh.md": 220, "docs/architecture.md": 150}
 MOST_LINES_OF_A_DECISION = 40
 MOST_LINES_OF_PYTHON = 400
 DRY_TARGETS = {"setup", "demo", "test", "check"}  # a recipe that calls $(MAKE) would really run under -n

@@ -1,7 +1,5 @@
 """Anything else: a command or a script of one's own, and the check that the NPU is usable."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -34,7 +32,7 @@ class CommandStep(StepBase):
         )
 
     @model_validator(mode="after")
-    def _one_form(self) -> CommandStep:
+    def _one_form(self) -> "CommandStep":
         if (self.command is None) == (self.script is None):
             raise ValueError("needs either 'command' (a list of words) or 'script' (text for sh)")
         return self

@@ -1,7 +1,5 @@
 """Batch inference and evaluation."""
 
-from __future__ import annotations
-
 import json
 from typing import ClassVar, Literal
 
@@ -43,7 +41,7 @@ class InferStep(SwiftStep):
         )
 
     @model_validator(mode="after")
-    def _has_questions(self) -> InferStep:
+    def _has_questions(self) -> "InferStep":
         if (
             self.prompts is None
             and not {"val_dataset", "load_data_args"} & set(self.args)

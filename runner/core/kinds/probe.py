@@ -1,7 +1,5 @@
 """Ask a running service a real question over HTTP."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, ClassVar, Literal
 
@@ -19,7 +17,7 @@ class Expect(Model):
     matches: str | None = Field(default=None, description="a regular expression that is searched for")
 
     @model_validator(mode="after")
-    def _one(self) -> Expect:
+    def _one(self) -> "Expect":
         if sum(v is not None for v in (self.contains, self.equals, self.matches)) != 1:
             raise ValueError("needs exactly one of contains, equals, matches")
         return self

@@ -1,7 +1,5 @@
 """Services: steps that become READY and live until their last consumer ended."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field

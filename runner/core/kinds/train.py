@@ -1,7 +1,5 @@
 """Training with ms-swift: pt, sft, rlhf, and the same on Megatron."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field

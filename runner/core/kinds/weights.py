@@ -1,7 +1,5 @@
 """Steps that move or change weights: merge, export, push, download."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -60,7 +58,7 @@ class MergeStep(SwiftStep):
         )
 
     @model_validator(mode="after")
-    def _needs_one_adapter(self) -> MergeStep:
+    def _needs_one_adapter(self) -> "MergeStep":
         if self.verify and not isinstance(self.args.get("adapters"), str):
             raise ValueError("args.adapters must name the one adapter to merge")
         return self
@@ -132,7 +130,7 @@ class DownloadStep(StepBase):
         )
 
     @model_validator(mode="after")
-    def _one_thing(self) -> DownloadStep:
+    def _one_thing(self) -> "DownloadStep":
         if (self.model is None) == (self.dataset is None):
             raise ValueError("needs either 'model' or 'dataset'")
         return self

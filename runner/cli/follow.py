@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import select
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from inotify_simple import INotify
 from inotify_simple import flags as inotify
 
-from runner.cli.loggroups import LogGroups, log_groups
+from runner.cli.loggroups import LogGroups, log_groups, one_line
+from runner.cli.progress import Trainings
 from runner.cli.screen import Screen
 from runner.cli.tail import Tail
-from runner.core.metrics import read_rows
-from runner.core.progress import progress, progress_text
 from runner.store.db import Store
 from runner.store.story import read_event
 
 _CHANGES = inotify.MODIFY | inotify.CREATE | inotify.MOVED_TO
 _ENDS = ("FAILED", "LOST", "SKIPPED", "CANCELLED", "BACKOFF", "SUCCEEDED")
+_POLL_S = 0.2  # where the host gives no more watches
+_LAST_LINES_S = 1.0  # the story's end is written just after the run has ended
 Until = Callable[[], bool]
+Changed = Callable[[float], None]
 
 
 def wait_run(store: Store, run: int, until: Until) -> None:
@@ -39,87 +42,122 @@ class Follower:
         self._run = run
         self._screen = screen
         self._only = step
-        self._groups: LogGroups | None = log_groups(screen) if step is None else None
+        self._groups: LogGroups | None = log_groups(screen)
         names = [s.name for s in store.steps(run)]
         self._width = max(map(len, names)) if step is None and len(names) > 1 else 0
+        self._trainings: Trainings | None = None
         self._logs: dict[tuple[str, int], Tail] = {}
-        self._rows: dict[str, Tail] = {}
-        self._shown: dict[str, str] = {}
+        self._printed: set[tuple[str, int]] = set()  # attempts of which all is printed
         self._going: dict[str, int] = {}  # step -> the attempt that prints
+        self._told_end = False
         self._story = Tail(self._folder.events)
 
     def follow(self, until: Until) -> None:
         """Print until the condition holds, and all that is there then."""
+        if self._only is None or self._screen.is_terminal:  # the log of one step stays as it is
+            self._trainings = Trainings(self._folder, self._screen)
         with _watch(self._folder.path) as changed:
-            while True:
-                over = until()
-                self.print_new()
-                if over:
-                    if self._groups:
-                        self._groups.close()
-                    self._screen.done()
-                    return
-                changed(1.0)
+            try:
+                while True:
+                    over = until()
+                    self.print_new()
+                    if over:
+                        break
+                    changed(1.0)
+                self._hear_the_end(changed)
+            finally:
+                self.close()
 
-    def print_new(self) -> None:
+    def print_new(self, *, unfinished: bool = False) -> None:
         """Print what came since the last call, each step's lines between its beginning and its end."""
+        # who is seen to run here has been announced in the story before it is read
+        attempts = self._store.attempts(self._run)
         for line in self._story.lines():
             if event := read_event(line):
                 self._happened(event)
-        for attempt in self._store.attempts(self._run):
-            if (attempt.step, attempt.n) not in self._logs or self._going.get(attempt.step) == attempt.n:
-                self._print_log(attempt.step, attempt.n, final=attempt.state == "ENDED")
-        self._screen.live(" | ".join(self._progress(step) for step in self._going if self._progress(step)))
+        for attempt in attempts:
+            if attempt.state != "STARTING" or self._going.get(attempt.step) == attempt.n:
+                ended = attempt.state == "ENDED"
+                self._print_log(attempt.step, attempt.n, final=ended or unfinished)
+        if self._trainings:
+            self._trainings.show({s: n for s, n in self._going.items() if self._only in (None, s)})
 
-    def skip(self) -> None:
-        """Begin at the end of all that is there."""
-        for _ in self._story.lines():
-            pass
-        for attempt in self._store.attempts(self._run):
-            path = self._folder.attempt(attempt.step, attempt.n) / "log.txt"
-            self._logs[attempt.step, attempt.n] = Tail(path, at_end=True)
-            if attempt.state != "ENDED":
-                self._going[attempt.step] = attempt.n
+    def skip_to_last(self, count: int) -> None:
+        """Begin with the last lines that are there, and without the story so far."""
+        attempts = self._store.attempts(self._run)
+        for line in self._story.lines():
+            self._note(read_event(line) or {})
+        for attempt in reversed(attempts):
+            key = (attempt.step, attempt.n)
+            wanted = self._only in (None, attempt.step) and (count > 0 or attempt.state != "ENDED")
+            if wanted:
+                self._logs[key] = self._tail(*key)
+                count -= self._logs[key].skip_to_last(count)
+            else:
+                self._printed.add(key)
+
+    def close(self) -> None:
+        """Leave the screen, and the CI system's log, as they were found."""
+        if self._groups:
+            self._groups.close()
+        self._screen.done()
+
+    def _hear_the_end(self, changed: Changed) -> None:
+        last = time.monotonic() + _LAST_LINES_S
+        while not self._told_end and self._store.has_ended(self._run) and time.monotonic() < last:
+            changed(0.1)
+            self.print_new()
+
+    def _note(self, event: dict[str, object]) -> tuple[str | None, int | None]:
+        """Keep in mind which attempt of a step goes; the step and the attempt that an event is about."""
+        step, attempt, state = event.get("step"), event.get("attempt"), event.get("state")
+        self._told_end = event.get("event") == "ended"
+        if not isinstance(step, str):
+            return None, None
+        if state in _ENDS:
+            self._going.pop(step, None)
+        if not isinstance(attempt, int):
+            return step, None
+        if state == "ACTIVE":
+            self._going[step] = attempt
+        return step, attempt
 
     def _happened(self, event: dict[str, object]) -> None:
-        step, attempt = event.get("step"), event.get("attempt")
+        step, attempt = self._note(event)
         said = story_line(event) if self._only is None else None
-        if not isinstance(step, str) or not isinstance(attempt, int):
-            attempt = None
-        if event.get("state") == "ACTIVE" and isinstance(step, str) and attempt:
-            self._going[step] = attempt
         over = event.get("state") in _ENDS
-        if over and isinstance(step, str):
-            self._going.pop(step, None)
-            if attempt:
-                self._print_log(step, attempt, final=True)
-            if self._groups:
-                self._groups.close()
+        if over and step and attempt:
+            self._print_log(step, attempt, final=True)
+        if over and self._groups:
+            self._groups.close()
         if said:
             self._screen.say(said)
-        if over and self._groups and event.get("state") in ("FAILED", "LOST"):
-            self._groups.error(str(step), said or "")
+        if said and step and self._groups and event.get("state") in ("FAILED", "LOST"):
+            self._groups.error(step, said)
 
     def _print_log(self, step: str, attempt: int, *, final: bool) -> None:
-        if self._only not in (None, step):
+        key = (step, attempt)
+        if self._only not in (None, step) or key in self._printed:
             return
-        path = self._folder.attempt(step, attempt) / "log.txt"
-        tail = self._logs.setdefault((step, attempt), Tail(path))
-        front = f"{step:<{self._width}} | ".encode() if self._width else b""
+        tail = self._logs.get(key) or self._logs.setdefault(key, self._tail(*key))
         for block in tail.blocks(final=final):
             if self._groups:
                 self._groups.open(step)
-            shown = block if not front else front + block[:-1].replace(b"\n", b"\n" + front) + b"\n"
-            self._screen.write(shown)
+            self._screen.write(self._with_name(step, block))
+        if final:
+            if self._trainings:
+                self._trainings.ended(step, attempt)
+            self._printed.add(key)
+            self._logs.pop(key).close()
 
-    def _progress(self, step: str) -> str:
-        """The live line of a training; empty for a step that logs no metrics."""
-        if not self._screen.is_terminal or self._only not in (None, step):
-            return ""
-        tail = self._rows.setdefault(step, Tail(self._folder.output(step) / "logging.jsonl"))
-        if now := progress(read_rows(tail.lines())):
-            self._shown[step] = f"{step} {progress_text(now)}"
-        return self._shown.get(step, "")
+    def _with_name(self, step: str, block: bytes) -> bytes:
+        if not self._width:
+            return block
+        front = f"{step:<{self._width}} | ".encode()
+        return front + block.removesuffix(b"\n").replace(b"\n", b"\n" + front) + b"\n"
+
+    def _tail(self, step: str, attempt: int) -> Tail:
+        return Tail(self._folder.attempt(step, attempt) / "log.txt")
 
 
 def story_line(event: dict[str, object]) -> str | None:
@@ -134,7 +172,8 @@ def story_line(event: dict[str, object]) -> str | None:
             said = event.get("message") or (
                 f"exit code {event['code']}" if event.get("code") else event.get("reason")
             )
-            return f"==> {event.get('step')} {state}" + (f": {said}" if state != "SUCCEEDED" and said else "")
+            more = f": {one_line(str(said))}" if state != "SUCCEEDED" and said else ""
+            return f"==> {event.get('step')} {state}{more}"
         case "stopping", _:
             return f"==> {event.get('step')} is being stopped ({event.get('why')})"
         case "retried", _:
@@ -143,15 +182,22 @@ def story_line(event: dict[str, object]) -> str | None:
 
 
 @contextlib.contextmanager
-def _watch(folder: Path) -> Iterator[Callable[[float], None]]:
-    watcher = INotify()
+def _watch(folder: Path) -> Iterator[Changed]:
+    watcher: INotify | None = None
+    with contextlib.suppress(OSError):  # too many are open on this host
+        watcher = INotify()
     watched: set[Path] = set()
 
     def changed(seconds: float) -> None:
-        for path in [folder, *folder.glob("steps/*/attempts/*")]:
-            if path not in watched:
-                with contextlib.suppress(FileNotFoundError):  # taken away behind our back
-                    watcher.add_watch(str(path), _CHANGES)
+        if watcher is None:
+            time.sleep(min(seconds, _POLL_S))
+            return
+        for path in {folder, *folder.glob("steps/*/attempts/*")} - watched:
+            try:
+                watcher.add_watch(str(path), _CHANGES)
+            except OSError:  # taken away behind our back, or one watch too many
+                seconds = min(seconds, _POLL_S)
+            else:
                 watched.add(path)
                 seconds = 0.0
         ready, _, _ = select.select([watcher.fileno()], [], [], seconds)
@@ -161,4 +207,5 @@ def _watch(folder: Path) -> Iterator[Callable[[float], None]]:
     try:
         yield changed
     finally:
-        watcher.close()
+        if watcher is not None:
+            watcher.close()

@@ -6,6 +6,8 @@ import time
 
 import click
 
+from runner.cli.follow import wait_run
+from runner.cli.home import attended, revive
 from runner.store.db import Store
 
 _AGAIN_S = 3.0
@@ -14,9 +16,6 @@ STOPPED = 130
 
 def detached_by_ctrl_c(store: Store, run: int) -> int | None:
     """Say how to come back, and give a second Ctrl-C its time; 130 when it came and the run is stopped."""
-    from runner.cli.follow import wait_run
-    from runner.cli.home import revive
-
     try:
         click.echo(
             f"\nrun {run} goes on; `runner logs -f {run}` follows it again, `runner stop {run}` ends it,"
@@ -29,6 +28,6 @@ def detached_by_ctrl_c(store: Store, run: int) -> int | None:
         click.echo(f"\nstopping run {run}", err=True)
     store.ask_stop(run)
     revive(store)
-    wait_run(store, run, lambda: store.has_ended(run))
-    click.echo(f"run {run} {store.run(run).state}", err=True)
+    wait_run(store, run, attended(store, lambda: store.has_ended(run)))
+    click.echo(f"run {run} {store.run(run).state}, stopped by you; exit code {STOPPED}", err=True)
     return STOPPED

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import stat
 import time
+from collections.abc import Sequence
 from typing import Protocol
 
 from runner.cli.screen import Screen
@@ -28,10 +30,25 @@ class LogGroups(Protocol):
 
 
 def log_groups(screen: Screen) -> LogGroups | None:
-    """The groups of the CI system that we run in; None in none, or in one without groups."""
+    """The groups of the CI system that shows this; None in none, in one without groups, and for a file."""
+    if stat.S_ISREG(os.fstat(screen.goes_to()).st_mode):
+        return None
     if os.environ.get("GITHUB_ACTIONS") == "true":
         return _GitHub(screen)
     return _GitLab(screen) if os.environ.get("GITLAB_CI") == "true" else None
+
+
+def quoted(lines: Sequence[str]) -> list[str]:
+    """Lines of a log, on GitHub between words that keep it from taking any of them for a command."""
+    if os.environ.get("GITHUB_ACTIONS") != "true":
+        return list(lines)
+    token = secrets.token_hex(16)
+    return [f"::stop-commands::{token}", *lines, f"::{token}::"]
+
+
+def one_line(text: str) -> str:
+    """Text from elsewhere in a line of ours; GitHub takes its older commands from anywhere in one."""
+    return " ".join(text.split()).replace("##[", "# #[")
 
 
 class _GitHub:
@@ -56,7 +73,7 @@ class _GitHub:
             self._step = None
 
     def error(self, step: str, message: str) -> None:
-        text = message.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+        text = one_line(message).replace("%", "%25")
         self._screen.say(f"::error title=step {step}::{text}")
 
 

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from runner.cli import complete
-
-if TYPE_CHECKING:
-    from runner.store.db import Store
 
 
 @click.command("logs")
@@ -34,36 +29,15 @@ def command(run: str | None, follow: bool, step: str | None, tail: int | None) -
                 f"run {found.id} has no step '{step}'{did_you_mean(step, names)}",
                 hint="steps: " + ", ".join(names),
             )
-        screen = Screen()
-        follower = Follower(store, found.id, screen, step)
-        if tail is None:
-            follower.print_new()
-        else:
-            follower.skip()
-            for line in _last(store, found.id, step, tail):
-                screen.say(line)
-        if follow:
-            try:
-                follower.follow(attended(store, lambda: store.has_ended(found.id)))
-            except KeyboardInterrupt:
-                screen.done()
-                return detached_by_ctrl_c(store, found.id) or 0
-        screen.done()
+        follower = Follower(store, found.id, Screen(), step)
+        if tail is not None:
+            follower.skip_to_last(tail)
+        if not follow:
+            follower.print_new(unfinished=True)
+            follower.close()
+            return 0
+        try:
+            follower.follow(attended(store, lambda: store.has_ended(found.id)))
+        except KeyboardInterrupt:
+            return detached_by_ctrl_c(store, found.id) or 0
         return 0
-
-
-def _last(store: Store, run: int, step: str | None, count: int) -> list[str]:
-    """The last lines of the newest attempts, those of several steps with the step's name in front."""
-    from runner.cli.tail import last_lines
-
-    attempts = store.attempts(run, step)
-    several = step is None and len(store.steps(run)) > 1
-    width = max((len(a.step) for a in attempts), default=0)
-    lines: list[str] = []
-    for attempt in reversed(attempts):
-        path = store.folder(run).attempt(attempt.step, attempt.n) / "log.txt"
-        front = f"{attempt.step:<{width}} | " if several else ""
-        lines = [front + line for line in last_lines(path, count - len(lines))] + lines
-        if len(lines) >= count:
-            break
-    return lines

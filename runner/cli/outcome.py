@@ -10,16 +10,19 @@ from runner.core.state import exit_code
 from runner.store.db import Step, Store
 
 _LAST_WORDS = 20
+_LAST_BYTES = 16 << 10
 
 
 def outcome(store: Store, run: int) -> int:
     """The exit code of the first step that did not succeed, or 0; said on stderr."""
+    from runner.cli.loggroups import one_line
+
     state = store.run(run)
     steps = store.steps(run)
     first = next((s for s in steps if s.state in ("FAILED", "LOST", "CANCELLED")), None)
     if first is not None:
         code = exit_code(first.state, first.reason, first.code, first.signal)
-        said = f" ({first.message})" if first.message else ""
+        said = f" ({one_line(first.message)})" if first.message else ""
         whose = f"step '{first.name}' ended with {_reason(first)}{said}"
         click.echo(f"run {run} {state.state}: {whose}; exit code {code}", err=True)
         return code
@@ -33,6 +36,7 @@ def outcome(store: Store, run: int) -> int:
 
 def last_words(store: Store, run: int) -> None:
     """The end of the log of the first step that failed, on stderr."""
+    from runner.cli.loggroups import quoted
     from runner.cli.tail import last_lines
 
     first = next((s for s in store.steps(run) if s.state in ("FAILED", "LOST")), None)
@@ -40,11 +44,12 @@ def last_words(store: Store, run: int) -> None:
     if first is None or not attempts:
         return
     path = store.folder(run).attempt(first.name, attempts[-1].n) / "log.txt"
-    lines = last_lines(path, _LAST_WORDS)
-    if lines:
-        click.echo(f"the last lines of step '{first.name}' ({path}):", err=True)
-    for line in lines:
-        click.echo(f"  | {line}", err=True)
+    lines = last_lines(path, _LAST_WORDS, _LAST_BYTES)
+    if not lines:
+        return
+    click.echo(f"the last lines of step '{first.name}' ({path}):", err=True)
+    for line in quoted([f"  | {line}" for line in lines]):
+        click.echo(line, err=True)
 
 
 def is_over(store: Store, run: int) -> bool:

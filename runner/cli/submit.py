@@ -133,7 +133,6 @@ def stay(store: Store, run: int, how: str, *, quiet: bool = False) -> int:
         else:
             wait_run(store, run, over)
     except KeyboardInterrupt:
-        screen.done()
         stopped = detached_by_ctrl_c(store, run)
         return stopped or (0 if how == "follow" else 130)  # who waits for a code gets none
     if how == "wait":

@@ -58,14 +58,14 @@ def _kept(folder: RunFolder, step: str) -> Path:
 
 def _written(folder: RunFolder, step: str, outputs: Mapping[str, str]) -> list[Row]:
     """The log of a step, unless it is older than the run: then another one wrote it."""
-    path = Path(outputs["logging"]) if "logging" in outputs else _log(folder, step)
+    path = Path(outputs["logging"]) if "logging" in outputs else metrics_log(folder, step)
     with contextlib.suppress(OSError, ValueError):  # ValueError: no file can have this name
         if path.stat().st_mtime >= folder.plan.stat().st_mtime:
             return _read(path)
     return []
 
 
-def _log(folder: RunFolder, step: str) -> Path:
+def metrics_log(folder: RunFolder, step: str) -> Path:
     """Where the newest attempt logs, by its own command; before one has ended no output says so."""
     numbers = [int(p.name) for p in (folder.step(step) / "attempts").glob("*") if p.name.isdecimal()]
     attempt = read_json(folder.attempt(step, max(numbers, default=1)) / "attempt.json") or {}

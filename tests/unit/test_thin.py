@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.store.thin import thin_log, thin_states
@@ -52,6 +52,7 @@ TEXT = st.lists(
 )
 
 
+@settings(deadline=None)  # a disk may be slow
 @given(TEXT)
 def test_lines_that_are_not_drawn_again_stay_byte_for_byte(parts: list[bytes]) -> None:
     lines = b"".join(parts).split(b"\n")
@@ -62,6 +63,7 @@ def test_lines_that_are_not_drawn_again_stay_byte_for_byte(parts: list[bytes]) -
             assert kept == line
 
 
+@settings(deadline=None)  # a disk may be slow
 @given(TEXT)
 def test_twice_is_as_once_and_the_last_state_stays(parts: list[bytes]) -> None:
     data = b"".join(parts)

@@ -16,8 +16,8 @@ def command(run: str | None, follow: bool, step: str | None, tail: int | None) -
     """Print what the steps of RUN (the newest run without one) print."""
     from runner.cli.follow import Follower
     from runner.cli.home import attended, open_store
-    from runner.cli.leaving import detached_by_ctrl_c
     from runner.cli.screen import Screen
+    from runner.cli.stay import left_by_ctrl_c
     from runner.core.wording import did_you_mean
     from runner.errors import UsageError
 
@@ -39,5 +39,5 @@ def command(run: str | None, follow: bool, step: str | None, tail: int | None) -
         try:
             follower.follow(attended(store, lambda: store.has_ended(found.id)))
         except KeyboardInterrupt:
-            return detached_by_ctrl_c(store, found.id) or 0
+            return left_by_ctrl_c(store, [found.id]) or 0
         return 0

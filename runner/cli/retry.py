@@ -18,7 +18,7 @@ def command(run: str | None, resume: bool, how: str | None) -> int:
     anew.
     """
     from runner.cli.home import open_store, revive, set_up
-    from runner.cli.submit import stay
+    from runner.cli.stay import stay
     from runner.submission import retry
 
     with open_store() as store:
@@ -26,4 +26,4 @@ def command(run: str | None, resume: bool, how: str | None) -> int:
         steps = retry(store, set_up(store.home).backend, found, resume=resume)
         revive(store)
         click.echo(f"run {found.id}: {', '.join(steps)} again")
-        return stay(store, found.id, options.chosen_stay(how))
+        return stay(store, [found.id], options.chosen_stay(how))

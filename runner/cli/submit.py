@@ -72,7 +72,11 @@ def command(
         if hold:
             click.echo("held; `runner release` lets them go", err=True)
             return 0
-        return stay_together(store, runs, how, quiet=as_json, junit=junit)
+        if how == "detach":
+            return 0
+        from runner.cli.stay import stay
+
+        return stay(store, runs, how, quiet=as_json, junit=junit)
 
 
 def _say(store: Store, runs: list[int], how: str, *, as_json: bool) -> None:
@@ -89,52 +93,3 @@ def _say(store: Store, runs: list[int], how: str, *, as_json: bool) -> None:
         click.echo(f"run {r.id}{more}")
     for group in dict.fromkeys(r.grp for r in found if r.grp):
         click.echo(f"group {group}; `runner show --group {group}` compares them", err=True)
-
-
-def stay_together(
-    store: Store, runs: list[int], how: str, *, quiet: bool = False, junit: Path | None = None
-) -> int:
-    """Stay with one run, or wait for several in order; the exit code is the first that is not 0."""
-    code = _stay_with_each(store, runs, how, quiet=quiet)
-    if junit:
-        from runner.cli.junit import write_junit
-
-        write_junit(store, runs, junit)
-    return code
-
-
-def _stay_with_each(store: Store, runs: list[int], how: str, *, quiet: bool) -> int:
-    if len(runs) == 1 or how == "detach":
-        return stay(store, runs[0], how, quiet=quiet)
-    codes = []
-    for run in runs:
-        code = stay(store, run, "wait", quiet=quiet)
-        if code == 130 and store.run(run).ended is None:
-            return 130  # Ctrl-C
-        codes.append(code)
-    return next((c for c in codes if c), 0)
-
-
-def stay(store: Store, run: int, how: str, *, quiet: bool = False) -> int:
-    """Follow, wait for, or leave a run; Ctrl-C leaves it running and says how to come back."""
-    from runner.cli.follow import Follower, wait_run
-    from runner.cli.home import attended
-    from runner.cli.leaving import detached_by_ctrl_c
-    from runner.cli.outcome import is_over, last_words, outcome
-    from runner.cli.screen import Screen
-
-    if how == "detach":
-        return 0
-    screen = Screen(to_stderr=quiet)
-    over = attended(store, lambda: is_over(store, run))
-    try:
-        if how == "follow":
-            Follower(store, run, screen).follow(over)
-        else:
-            wait_run(store, run, over)
-    except KeyboardInterrupt:
-        stopped = detached_by_ctrl_c(store, run)
-        return stopped or (0 if how == "follow" else 130)  # who waits for a code gets none
-    if how == "wait":
-        last_words(store, run)
-    return outcome(store, run)

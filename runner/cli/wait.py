@@ -17,7 +17,7 @@ def command(runs: tuple[str, ...], group: str | None, junit: Path | None) -> int
     """Wait for RUNs (numbers or names; the newest without one); the exit code is the first that is not 0."""
     from runner.cli.chosen import chosen_runs
     from runner.cli.home import open_store
-    from runner.cli.submit import stay_together
+    from runner.cli.stay import stay
 
     with open_store() as store:
-        return stay_together(store, [r.id for r in chosen_runs(store, runs, group)], "wait", junit=junit)
+        return stay(store, [r.id for r in chosen_runs(store, runs, group)], "wait", junit=junit)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from runner.backends.base import Backend
 from runner.core.ending import End, after, record_end
-from runner.core.limits import Limits, shortage
+from runner.core.limits import Limits
 from runner.core.plan import Plan, PlannedStep
 from runner.core.state import STEP_ENDS
 from runner.errors import RunnerError, UnreachableError
@@ -18,11 +18,12 @@ from runner.files import read_json, write_atomic
 from runner.launch import attempt_folder, attempt_key, launch, lease
 from runner.store.collect import collect_outputs
 from runner.store.db import AttemptRow, Run, Step, Store
-from runner.store.memory import held_runs, let_go, lost_secrets
+from runner.store.memory import held_runs, let_go
 from runner.store.metrics import keep_metrics
 from runner.store.story import Story
 from runner.store.thin import thin_log
 from runner.submission import clear, read_plan
+from runner.turns import Turns
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Engine:
         self._plans: dict[int, Plan] = {}
         self._queued: set[int] = set()  # runs with a step that waits for its turn, a port or a device
         self._due: dict[int, float] = {}  # runs that time itself moves, and when
-        self._short: int | None = None  # the first run that lacks cpus or memory: who asks for some waits too
+        self._turns = Turns(store, host.limits, self._plan)
 
     def tidy(self) -> None:
         """Forget what an agent that was killed still held of runs that have ended."""
@@ -56,7 +57,7 @@ class Engine:
 
     def tick(self, touched: set[int] | None = None) -> bool:
         """Take all open runs, or these and those that wait, as far as they go; False when none is left."""
-        self._short = None
+        self._turns.begin()
         left = False
         # those that have begun first: what they give back goes to the next in line
         for run in sorted(self.store.open_runs(), key=lambda r: r.state != "RUNNING"):
@@ -166,7 +167,7 @@ class Engine:
         return attempt is not None and attempt.state == "READY"
 
     def _start(self, run: Run, plan: Plan, step: Step, planned: PlannedStep) -> bool:
-        why = self._not_its_turn(run, planned)
+        why = self._turns.why_not(run, planned)
         placed = why or lease(self.store, self.backend, step, planned)
         if isinstance(placed, str):
             return self._wait(step, placed)
@@ -174,24 +175,6 @@ class Engine:
         self._move(step, "ACTIVE", {"started": step.started or attempt.started, "why": None})
         self._launch(plan, attempt)
         return True
-
-    def _not_its_turn(self, run: Run, planned: PlannedStep) -> str | None:
-        if lost := lost_secrets(self.store.home, run.id, planned):
-            names = ", ".join(lost)
-            return f"lost {names} when the host restarted; export it and `runner release {run.id}`"
-        limits = self._host.limits
-        if limits.runs is not None and run.state != "RUNNING":
-            going = sum(r.state == "RUNNING" and r.id != run.id for r in self.store.open_runs())
-            if going >= limits.runs:
-                return f"{going} run(s) are going, and limits.runs of the site file is {limits.runs}"
-        if not planned.cpus and not planned.memory:
-            return None
-        if self._short not in (None, run.id):
-            return f"is behind run {self._short}, which waits for cpus or memory"
-        living = [self._plan(a.run).step(a.step) for a in self.store.living()]
-        why = shortage(limits, living, planned)
-        self._short = run.id if why else self._short
-        return why
 
     def _launch(self, plan: Plan, attempt: AttemptRow) -> None:
         try:

@@ -6,8 +6,11 @@ import json
 import os
 import shutil
 import sqlite3
+import stat
 import subprocess
+import sys
 import time
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -95,6 +98,46 @@ def test_fifty_submits_at_once_all_get_done_in_order(cli: Cli) -> None:
     swaps = sum(a > b for a, b in pairwise(order))
     assert swaps <= 25, order  # two start together, and print in either order
     cli.wait_until_idle()
+
+
+@pytest.fixture
+def four_devices() -> Iterator[None]:
+    """Device nodes as an Ascend host has them, made of /dev/null."""
+    if os.geteuid() != 0 or list(Path("/dev").glob("davinci*")):
+        pytest.skip("only root can make device nodes, and only where there are none")
+    nodes = [Path(f"/dev/davinci{n}") for n in range(4)]
+    for node in nodes:
+        os.mknod(node, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+    yield
+    for node in nodes:
+        node.unlink()
+
+
+def test_devices_are_never_granted_twice(cli: Cli, four_devices: None) -> None:
+    root = cli.work.parent / "stack"
+    (root / "bin").mkdir(parents=True)
+    (root / "bin" / "python").symlink_to(Path(sys.executable).resolve())
+    cli("stack", "adopt", "swift-4.3-cann9.0", root)
+    ledger = cli.work / "ledger"
+    held = "$0 start $ASCEND_RT_VISIBLE_DEVICES"
+    words = f"""[sh, -c, 'echo {held} >> "{ledger}"; sleep 0.1; echo $0 end >> "{ledger}"', """
+    more = "stack: swift-4.3-cann9.0\nsnapshot: false\nresources: {npus: %d}"
+    jobs = [cli.job(command(words + '"${{ run.id }}"]', more % n), f"{n}.yaml") for n in (1, 2, 3)]
+    started = [cli.start("submit", "--wait", jobs[i % 3]) for i in range(15)]
+    for process in started:
+        process.communicate(timeout=120)
+    assert {p.returncode for p in started} == {0}
+    living: dict[str, set[str]] = {}
+    for line in ledger.read_text().splitlines():
+        run, what, *devices = line.split()
+        if what == "start":
+            mine = set(devices[0].split(","))
+            assert not any(mine & others for others in living.values())
+            living[run] = mine
+        else:
+            del living[run]
+    assert len(ledger.read_text().splitlines()) == 30
+    assert "this host has 4" in cli("submit", cli.job(command(words + "x]", more % 5)), code=3).stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")

@@ -83,8 +83,13 @@ def test_dpo(cli: Cli, tiny_model: Path) -> None:
     assert checkpoints(cli) == {"checkpoint-2": None, "checkpoint-4": None}
 
 
-def test_continued_pre_training(cli: Cli, tiny_model: Path) -> None:
-    cli("submit", "--wait", train(cli, "pt", args(tiny_model, dataset=["pt.jsonl"], **FULL)))
+def test_continued_pre_training_with_a_secret_that_stands_nowhere(cli: Cli, tiny_model: Path) -> None:
+    job = train(cli, "pt", args(tiny_model, dataset=["pt.jsonl"], **FULL), secrets=["SOME_TOKEN"])
+    cli("submit", "--wait", job, SOME_TOKEN="PLANTED-1a2b3c")
+    output = cli.folder() / "steps" / "train" / "output"
+    assert (output / "checkpoint-4" / "args.json").exists()
+    written = [p for p in cli.home.rglob("*") if p.is_file() and not p.is_symlink()]
+    assert not [p for p in written if b"PLANTED-1a2b3c" in p.read_bytes()]
     assert checkpoints(cli) == {"checkpoint-2": None, "checkpoint-4": None}
 
 

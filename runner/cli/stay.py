@@ -31,7 +31,10 @@ def stay(
         codes = [_until_over(store, run, how if len(runs) == 1 else "wait", quiet=quiet) for run in runs]
         code = next((c for c in codes if c), 0)
     except KeyboardInterrupt:
-        code = left_by_ctrl_c(store, runs) or (0 if how == "follow" else STOPPED)
+        if all(store.has_ended(run) for run in runs):  # it came too late
+            code = next((c for run in runs if (c := outcome(store, run))), 0)
+        else:
+            code = left_by_ctrl_c(store, runs) or (0 if how == "follow" else STOPPED)
     if junit:
         from runner.cli.junit import write_junit
 
@@ -57,7 +60,7 @@ def left_by_ctrl_c(store: Store, runs: Sequence[int]) -> int | None:
     names = " ".join(map(str, left))
     try:
         click.echo(
-            f"\nrun {names} goes on; `runner logs -f {left[0]}` follows it again,"
+            f"\nrun {names} goes on; `runner logs -f {left[-1]}` follows it again,"
             f" `runner stop {names}` ends it, and so does Ctrl-C within {_AGAIN_S:.0f} s",
             err=True,
         )

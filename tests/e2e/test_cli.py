@@ -115,7 +115,7 @@ def test_follow_prints_as_it_happens_and_loses_nothing(cli: Cli) -> None:
 
 
 def test_ctrl_c_leaves_the_run_going(cli: Cli) -> None:
-    follower = cli.start("submit", "--follow", cli.job(command("[sh, -c, 'echo up; sleep 2; echo done']")))
+    follower = cli.start("submit", "--follow", cli.job(command("[sh, -c, 'echo up; sleep 6; echo done']")))
     assert follower.stdout is not None
     while "up" not in follower.stdout.readline():
         pass

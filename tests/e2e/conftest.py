@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from runner.store.folders import default_home
 
 ROOT = Path(__file__).parents[2]
 USER_HOME = default_home()
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a shell's background job
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import stat
 import time
 from collections.abc import Sequence
@@ -42,7 +41,7 @@ def quoted(lines: Sequence[str]) -> list[str]:
     """Lines of a log, on GitHub between words that keep it from taking any of them for a command."""
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return list(lines)
-    token = secrets.token_hex(16)
+    token = os.urandom(16).hex()
     return [f"::stop-commands::{token}", *lines, f"::{token}::"]
 
 
@@ -62,7 +61,7 @@ class _GitHub:
     def open(self, step: str) -> None:
         if step != self._step:
             self.close()
-            self._step, self._token = step, secrets.token_hex(16)
+            self._step, self._token = step, os.urandom(16).hex()
             self._screen.say(f"::group::{step}")
             self._screen.say(f"::stop-commands::{self._token}")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import hmac
 import json
 import math
 import re
@@ -142,6 +141,8 @@ def _feishu_sign(secret: str | None, now: float) -> dict[str, str]:
 
 
 def _sha256(key: str, text: str) -> str:
+    import hmac
+
     return base64.b64encode(hmac.new(key.encode(), text.encode(), hashlib.sha256).digest()).decode()
 
 

@@ -25,9 +25,9 @@ def host_facts() -> dict[str, Any]:
     """The facts of this host, looked up once for a process; what it does not say is null."""
     return {
         "hostname": socket.gethostname(),
-        "kernel": platform.release(),
+        "kernel": os.uname().release,
         "os": _os_release().get("PRETTY_NAME"),
-        "arch": platform.machine(),
+        "arch": os.uname().machine,
         "cpu": _cpu(),
         "cpus": os.cpu_count(),
         "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),

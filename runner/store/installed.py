@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from importlib.metadata import Distribution, distributions
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runner.core.secrecy import without_credentials
 from runner.store.hashes import Hashes
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
 
 _MOST = 16
 
@@ -32,6 +34,8 @@ def _mark(places: list[Path]) -> list[Any]:
 
 
 def _packages(places: list[Path]) -> dict[str, str]:
+    from importlib.metadata import distributions
+
     named = {}
     for package in distributions(path=[str(p) for p in places]):
         try:

@@ -52,8 +52,7 @@ class Engine:
         """Forget what an agent that was killed still held of runs that have ended."""
         clear(self.store)
         for run in held_runs(self.store.home):
-            if self.store.has_ended(run):
-                let_go(self.store.home, run)
+            self._let_go(run)
 
     def tick(self, touched: set[int] | None = None) -> bool:
         """Take all open runs, or these and those that wait, as far as they go; False when none is left."""
@@ -116,7 +115,12 @@ class Engine:
         self._due.pop(run.id, None)
         self._tell(run.id, event="ended", state=run.state)
         self._host.ended(run)
-        let_go(self.store.home, run.id)
+        self._let_go(run.id)
+
+    def _let_go(self, run: int) -> None:
+        with self.store.transaction():  # a retry holds anew in one of its own
+            if self.store.has_ended(run):
+                let_go(self.store.home, run)
 
     def _look_ahead(self, run: Run, plan: Plan) -> None:
         steps = self.store.steps(run.id)

@@ -149,10 +149,13 @@ def retry(store: Store, backend: Backend, run: Run, *, resume: bool) -> list[str
         names = ", ".join(sorted(again))
         raise UsageError(f"run {run.id} has no training to go on with (steps to try again: {names})")
     served = {n for s in plan.steps if s.name in again for n in s.needs if plan.step(n).service}
-    hold(store.home, run.id, plan, os.environ, backend.inherited(os.environ))
     chosen = [s.name for s in plan.steps if s.name in again | served]
-    Story(store.folder(run.id).events).tell(event="retried", steps=chosen, resume=resume)
-    store.reopen(run.id, chosen, resume=resume)
+
+    def ready() -> None:
+        hold(store.home, run.id, plan, os.environ, backend.inherited(os.environ))
+        Story(store.folder(run.id).events).tell(event="retried", steps=chosen, resume=resume)
+
+    store.reopen(run.id, chosen, resume=resume, ready=ready)
     return chosen
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from runner.core.state import STEP_ENDS, attempt_may, run_may, run_state, step_may
@@ -59,16 +59,21 @@ class Store(Database):
             for step in held:
                 self._move(db, step, "WAITING", {})
 
-    def reopen(self, run: int, steps: Iterable[str], *, resume: bool) -> None:
-        """Open an ended run again: these steps wait for another try, the others stay as they are."""
+    def reopen(self, run: int, steps: Iterable[str], *, resume: bool, ready: Callable[[], None]) -> None:
+        """Open an ended run again: these steps wait for another try, the others stay as they are.
+
+        `ready` is called before anybody sees it open. UsageError when it is open already.
+        """
         chosen = set(steps)
-        again = [s for s in self.steps(run) if s.name in chosen]
-        tries = {s.name: len(self.attempts(run, s.name)) for s in again}
         blank = dict.fromkeys(("reason", "message", "code", "signal", "why", "started", "ended", "retry_at"))
         opened = {"stop": 0, "resume": int(resume), "reopened": time.time(), "sealed": 0}
         with self.transaction() as db:
-            for step in again:
-                self._move(db, step, "WAITING", {**blank, "outputs": "{}", "base": tries[step.name]})
+            if not self.has_ended(run):
+                raise UsageError(f"run {run} was opened again by another command meanwhile")
+            ready()
+            for step in (s for s in self.steps(run) if s.name in chosen):
+                tries = len(self.attempts(run, step.name))
+                self._move(db, step, "WAITING", {**blank, "outputs": "{}", "base": tries})
             self._set(db, "runs", opened, "id = ?", (run,))
 
     def seal(self, run: Run, size: int) -> None:

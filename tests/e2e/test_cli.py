@@ -266,6 +266,7 @@ def test_each_run_has_the_environment_of_its_own_submitter(cli: Cli) -> None:
     cli("submit", "--wait", cli.job(job), TZ="Mars", B="other")
     assert "Mars 5" in cli("logs", "2").stdout.splitlines()
     cli("stop", "1")
+    cli.wait_until_idle()
     assert cli.held() == []
 
 
@@ -282,6 +283,7 @@ def test_a_killed_agent_is_replaced_and_nothing_runs_twice(cli: Cli) -> None:
     assert killed >= 2
     assert (cli.folder() / "ran").read_text().split() == ["a", "b", "c"]
     cli("submit", "--wait", cli.job(command("['true']")))
+    cli.wait_until_idle()
     assert cli.held() == []
 
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import signal
+import threading
 import time
 from pathlib import Path
 
 import pytest
 from cli import Cli
+
+from runner import submission
+from runner.cli.home import set_up
+from runner.engine import Engine
+from runner.store.db import Store
 
 
 def command(words: str, more: str = "") -> str:
@@ -55,6 +61,37 @@ def test_retry_of_a_stopped_run_and_of_a_living_one(cli: Cli) -> None:
     wait_for(cli, "one", "ACTIVE")
     cli("stop", "1")
     assert [a["reason"] for a in cli.json("show")["attempts"]] == ["user", "user"]
+
+
+def test_of_two_retries_at_once_one_opens_the_run(cli: Cli) -> None:
+    cli("submit", "--wait", cli.job(command("['false']")), code=1)
+    both = [cli.start("retry", "1", "--wait") for _ in range(2)]
+    said = {p.communicate(timeout=30)[1]: p.returncode for p in both}
+    assert sorted(said.values()) in ([1, 2], [1, 1])  # one after the other is two tries
+    assert not [text for text, code in said.items() if code == 2 and "run 1" not in text]
+    cli.wait_until_idle()
+    assert len(cli.json("show")["attempts"]) == 1 + list(said.values()).count(1)
+
+
+def test_what_a_retry_holds_outlives_an_agent_that_lets_go(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli("submit", "--wait", cli.job(command("['false']", "secrets: [TOKEN]\n")), code=1, TOKEN="t")
+    cli.wait_until_idle()
+    store, host = Store(cli.home), set_up(cli.home)
+    agent = threading.Thread(target=lambda: Engine(Store(cli.home), host).tidy())
+    hold = submission.hold
+
+    def held_as_the_agent_looks(*args: object) -> None:
+        hold(*args)  # type: ignore[arg-type]
+        agent.start()
+        agent.join(0.5)
+
+    monkeypatch.setattr(submission, "hold", held_as_the_agent_looks)
+    monkeypatch.setenv("TOKEN", "new")
+    submission.retry(store, host.backend, store.run(1), resume=False)
+    agent.join()
+    assert len(cli.held()) == 1
+    store.close()
+    cli("wait", "1", code=1)
 
 
 def test_only_chosen_reasons_are_retried(cli: Cli) -> None:

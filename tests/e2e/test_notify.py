@@ -206,6 +206,7 @@ def test_address_and_secret_come_from_the_submitters_environment(cli: Cli, heard
     query = parse_qs(urlsplit(path).query)
     assert query["access_token"] == ["t0k3n-of-the-robot"]
     assert len(query["sign"]) == 1
+    cli.wait_until_idle()
     assert cli.held() == []
     for secret in (b"t0k3n-of-the-robot", b"SECret-of-the-robot"):
         assert [p for p in cli.home.rglob("*") if p.is_file() and secret in p.read_bytes()] == []

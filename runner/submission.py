@@ -179,5 +179,8 @@ def read_plan(store: Store, run: int) -> Plan:
     path = store.folder(run).plan
     try:
         return Plan.model_validate_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as e:
-        raise UnreachableError(f"{path} is unreadable: {e}", hint=f"`runner rm {run}` removes the run") from e
+    except OSError as e:
+        why = e.strerror
+    except ValueError as e:
+        why = str(e).partition("\n    For further")[0]  # pydantic adds an address
+    raise UnreachableError(f"{path} is unreadable: {why}", hint=f"`runner rm {run}` removes the run")

@@ -21,7 +21,7 @@ from runner.cli import complete
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="COMMAND...")
 def command(step: str | None, run: str, words: tuple[str, ...]) -> None:
     """Run COMMAND with the environment, programs and folder of a step of RUN; its exit code is ours."""
-    enter(run, step, words)
+    enter(run, step, words[1:] if words[0] == "--" and len(words) > 1 else words)
 
 
 def enter(run: str | None, step: str | None, words: Sequence[str]) -> NoReturn:

@@ -47,7 +47,7 @@ def command(everything: bool, group: str | None, wide: bool, limit: int, as_json
         return
     now = time.time()
     cells = [
-        (str(r.id), r.name, r.state, age(now - r.created), *extra, _now(steps))
+        (str(r.id), r.name, r.state, age(now - r.created), *extra, _now(r, steps))
         for (r, steps), extra in zip(rows, more, strict=True)
     ]
     wider = ("GROUP", "PRIORITY", "TRIES", "DISK") if wide else ()
@@ -62,8 +62,10 @@ def _more(store: Store, run: Run) -> tuple[str, ...]:
     return run.grp or "", str(run.priority), str(len(store.attempts(run.id))), size_text(size)
 
 
-def _now(steps: Sequence[Step]) -> str:
+def _now(run: Run, steps: Sequence[Step]) -> str:
     """What the run does, or what it waits for."""
+    if run.state == "HELD":
+        return f"held until `runner release {run.id}`"
     open_states = ("ACTIVE", "QUEUED", "BACKOFF", "WAITING")
     return next((f"{s.name}: {s.why or s.state}" for s in steps if s.state in open_states), "")
 

@@ -44,6 +44,8 @@ def stay(
 
 def _until_over(store: Store, run: int, how: str, *, quiet: bool) -> int:
     over = attended(store, lambda: is_over(store, run))
+    if store.run(run).state == "HELD":
+        click.echo(f"run {run} is held until `runner release {run}`", err=True)
     if how == "follow":
         Follower(store, run, Screen(to_stderr=quiet)).follow(over)
     else:

@@ -80,6 +80,8 @@ def command(
 
 
 def _say(store: Store, runs: list[int], how: str, *, as_json: bool) -> None:
+    from shlex import quote
+
     found = [store.run(r) for r in runs]
     if as_json:
         made = [
@@ -92,4 +94,4 @@ def _say(store: Store, runs: list[int], how: str, *, as_json: bool) -> None:
         more = f": {r.name} in {store.folder(r.id).path}" if how != "detach" and len(runs) == 1 else ""
         click.echo(f"run {r.id}{more}")
     for group in dict.fromkeys(r.grp for r in found if r.grp):
-        click.echo(f"group {group}; `runner show --group {group}` compares them", err=True)
+        click.echo(f"group {group}; `runner show --group {quote(group)}` compares them", err=True)

@@ -164,6 +164,17 @@ def test_held_runs_wait_without_a_process(cli: Cli) -> None:
     cli("wait", "2", code=130)
 
 
+def test_who_waits_for_a_held_run_is_told_how_to_let_it_go(cli: Cli) -> None:
+    cli("submit", "--hold", cli.job(command("['true']")))
+    assert "held until `runner release 1`" in cli("ps").stdout
+    waits = cli.start("wait", "1")
+    assert waits.stderr is not None
+    assert waits.stderr.readline() == "run 1 is held until `runner release 1`\n"
+    cli("release", "1")
+    assert waits.wait(timeout=20) == 0
+    waits.communicate()
+
+
 def test_limits_order_and_priorities(cli: Cli) -> None:
     (cli.home / "site.yaml").write_text("limits: {runs: 1}\n")
     job = cli.job('name: q\nkind: command\nenv: {F: "${{ run.dir }}/../order"}\nscript: echo $N >> "$F"\n')
@@ -207,6 +218,7 @@ def test_exec_and_shell_run_where_the_step_does(cli: Cli) -> None:
     assert done.stdout == "beside the job of the step\n"
     assert "no step 'two'" in cli("exec", "--step", "two", "1", "true", code=2).stderr
     assert "cannot run nothing-there" in cli("exec", "1", "nothing-there", code=3).stderr
+    assert cli("exec", "1", "--", "echo", "--").stdout == "--\n"
     cli("shell", "1", SHELL="/bin/true")
     cli("stop", "1")
     assert "of the step" in cli("exec", "1", "env").stdout

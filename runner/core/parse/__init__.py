@@ -1,0 +1,1 @@
+"""What others write, read into values: versions and the tags of images."""

@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from runner.backends.venv import MARK, find_stack, stack_folder, write_mark
+from runner.core.lockfile import Lock, read_lock, write_lock
 from runner.core.stack import Stack
 from runner.errors import HostError
 from runner.files import read_json
 
-CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 _NEEDED_BYTES = 4 << 30
 _CUDA_GB = 7  # measured: 4.6 GB of nvidia-*, 0.6 GB of triton and 1.7 GB of torch, installed
 _NO_NETWORK = re.compile(
@@ -85,19 +85,24 @@ class _Installer:
         shutil.rmtree(self._root, ignore_errors=True)
         self._say(f"[1/3] a virtual environment in {self._root}")
         self._run([sys.executable, "-m", "venv", str(self._root)])
-        self._say(f"[2/3] torch {stack.version('torch')} for the CPU")
-        self._torch(str(stack.version("torch")))
-        count = sum("==" in line for line in lock.read_text().splitlines())
-        self._say(f"[3/3] ms-swift {stack.version('ms-swift')} and {count} pinned packages (2 to 4 minutes)")
-        self._pip(["--require-hashes", "--no-deps", "-r", str(lock)])
+        torch = str(stack.version("torch")).partition("+")[0]
+        self._say(f"[2/3] torch {torch} for the CPU")
+        self._torch(torch, stack.indexes["pytorch"].url)
+        pinned = read_lock(lock.read_text(encoding="utf-8"), lock.name)
+        layers = {name: packages for name, packages in pinned.layers.items() if name != "torch"}
+        self._say(f"[3/3] ms-swift {stack.version('ms-swift')} and {len(pinned.packages)} pinned packages"
+                  " (2 to 4 minutes)")  # fmt: skip
+        wanted = self._root / "requirements.txt"
+        wanted.write_text(write_lock(Lock(layers), []), encoding="utf-8")
+        self._pip(["--require-hashes", "--no-deps", "-r", str(wanted)])
 
-    def _torch(self, version: str) -> None:
+    def _torch(self, version: str, cpu_index: str) -> None:
         """The CPU build from pip's own sources or the PyTorch CPU index, else PyPI's build, said aloud."""
         wanted = f"torch=={version}+cpu"
         if self._has(wanted, []):
             return self._pip([wanted])
-        self._say(f"      no {wanted} in pip's own sources; asking {CPU_INDEX}")
-        index = ["--extra-index-url", CPU_INDEX]
+        self._say(f"      no {wanted} in pip's own sources; asking {cpu_index}")
+        index = ["--extra-index-url", cpu_index]
         if self._has(wanted, index):
             return self._pip([wanted, *index])
         here = f"Python {sys.version_info[0]}.{sys.version_info[1]} on {os.uname().machine}"

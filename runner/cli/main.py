@@ -6,7 +6,7 @@ import contextlib
 import gc
 import sys
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import click
 
@@ -38,37 +38,40 @@ COMMANDS = {
 class LazyGroup(click.Group):
     """Imports a command only when it is used, so that --help is instant."""
 
+    table: ClassVar[dict[str, str]] = COMMANDS
+    package = "runner.cli"
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order of a run's life."""
-        return list(COMMANDS)
+        return list(self.table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command from its own file."""
-        if cmd_name not in COMMANDS:
+        if cmd_name not in self.table:
             return None
-        command: click.Command = import_module(f"runner.cli.{cmd_name}").command
+        command: click.Command = import_module(f"{self.package}.{cmd_name.replace('-', '_')}").command
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """With a suggestion for a mistyped command."""
-        mistyped = args and not args[0].startswith("-") and args[0] not in COMMANDS
+        mistyped = args and not args[0].startswith("-") and args[0] not in self.table
         if mistyped and not ctx.resilient_parsing:
             from runner.core.wording import did_you_mean
 
-            ctx.fail(f"there is no command '{args[0]}'{did_you_mean(args[0], COMMANDS)}")
+            ctx.fail(f"there is no command '{args[0]}'{did_you_mean(args[0], self.table)}")
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
         """From the table, without importing anything."""
         from click.shell_completion import CompletionItem
 
-        found = [CompletionItem(n, help=what) for n, what in COMMANDS.items() if n.startswith(incomplete)]
+        found = [CompletionItem(n, help=what) for n, what in self.table.items() if n.startswith(incomplete)]
         return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """From the table, without importing anything."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl(list(self.table.items()))
 
 
 @click.group(
@@ -81,9 +84,14 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """Run the command line and exit with one of the documented codes."""
+    run(cli, "runner")
+
+
+def run(command: click.Command, name: str) -> NoReturn:
+    """Run one command line under the name that messages give it."""
     gc.set_threshold(100_000)  # loading modules makes no garbage that is worth looking for
     try:
-        code = cli.main(prog_name="runner", standalone_mode=False)
+        code = command.main(prog_name=name, standalone_mode=False)
         _exit(code if isinstance(code, int) else 0)
     except click.ClickException as e:
         e.show()
@@ -94,7 +102,7 @@ def main() -> NoReturn:
         _show_findings(e)
         _exit(e.exit_code)
     except RunnerError as e:
-        click.echo(f"runner: {e.message}", err=True)
+        click.echo(f"{name.removesuffix('.py')}: {e.message}", err=True)
         if e.hint:
             click.echo(f"  hint: {e.hint}", err=True)
         _exit(e.exit_code)

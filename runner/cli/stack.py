@@ -25,7 +25,7 @@ def list_stacks(as_json: bool) -> None:
     rows = [(load_stack(name), find_stack(home, name)) for name in stack_names()]
     if as_json:
         options.print_json(
-            "stacks/1",
+            "stacks/2",
             {"stacks": [{**s.model_dump(), "installed": str(at) if at else None} for s, at in rows]},
         )
         return
@@ -41,18 +41,19 @@ def install(name: str) -> None:
 
     from runner.backends.install import install_stack
     from runner.cli.sitefile import load_site, site_environment
-    from runner.data.stacks import load_stack, lock_of
+    from runner.data.stacks import load_stack, lock_of, machine_arch
     from runner.errors import UsageError
     from runner.store.folders import default_home
 
     stack = load_stack(name)
-    if not lock_of(name).exists():
+    lock = lock_of(stack, machine_arch())
+    if not stack.cpu or not lock.exists():
         raise UsageError(
             f"stack '{name}' cannot be installed as a virtual environment: it needs CANN",
             hint=f"build its image, or `runner stack adopt {name} FOLDER` for an environment that has it",
         )
     environ = {**os.environ, **site_environment(load_site().site)}
-    install_stack(default_home(), stack, lock_of(name), environ, lambda line: click.echo(line, err=True))
+    install_stack(default_home(), stack, lock, environ, lambda line: click.echo(line, err=True))
 
 
 @command.command("adopt")

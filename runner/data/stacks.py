@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import runner
+from runner.core.lockfile import ARCHES
 from runner.core.stack import Stack
 from runner.core.validate import validate
 from runner.core.wording import did_you_mean
@@ -34,6 +36,29 @@ def load_stack(name: str) -> Stack:
     return stack
 
 
-def lock_of(name: str) -> Path:
-    """The file with all packages of the stack, pinned by hash."""
-    return CATALOGUE / "locks" / f"{name}.txt"
+def lock_of(stack: Stack, arch: str) -> Path:
+    """The file with all packages of the stack for `x86` or `arm`, pinned by hash."""
+    return (
+        CATALOGUE
+        / "locks"
+        / (f"{stack.stack}.txt" if stack.resolve.universal else f"{stack.stack}-{ARCHES[arch]}.txt")
+    )
+
+
+def machine_arch() -> str:
+    """`x86` or `arm`, whichever this machine is."""
+    return "arm" if os.uname().machine in ("aarch64", "arm64") else "x86"
+
+
+def locks_of(stack: Stack) -> dict[str, str]:
+    """The texts of all locks of the stack that there are, by file name."""
+    files = {lock_of(stack, arch) for arch in ARCHES}
+    return {f.name: f.read_text(encoding="utf-8") for f in sorted(files) if f.exists()}
+
+
+def default_stack(generation: str) -> Stack:
+    """The stack that is taken for a generation when none is named."""
+    for name in stack_names():
+        if generation in (stack := load_stack(name)).default_for:
+            return stack
+    raise UsageError(f"no stack is for generation '{generation}'", hint="generations: A2, A3, 950, cpu")

@@ -219,7 +219,13 @@ def test_odd_files_are_no_metrics(folder: RunFolder, name: str) -> None:
 # `report` of the spec.
 
 CPU = Stack.model_validate(
-    {"stack": "cpu", "title": "", "generations": ["cpu"], "python": "3.11", "packages": {}}
+    {
+        "stack": "cpu",
+        "title": "",
+        "python": "3.11",
+        "packages": {},
+        "targets": {"cpu": {"bases": {"debian12": "debian"}, "source": "a test"}},
+    }
 )
 
 

@@ -1,0 +1,1 @@
+"""The command line of the image builder, one file a command."""

@@ -14,11 +14,13 @@ COPY Dockerfiles/files/install /opt/ascend-runner/install
 # A mirror instead of the distribution's own servers, for example http://mirrors.example.org
 ARG APT_MIRROR=
 RUN if [ -n "$APT_MIRROR" ]; then \
+      cp -a /etc/apt /etc/apt.own; \
       find /etc/apt -name '*.list' -o -name '*.sources' | xargs -r sed -Ei "s#https?://[^/ ]+/(ubuntu-ports|ubuntu|debian-security|debian)#$APT_MIRROR/\1#g"; \
     fi && \
     /opt/ascend-runner/install --run apt-get update -qq && \
     DEBIAN_FRONTEND=noninteractive /opt/ascend-runner/install --run apt-get install -y -qq --no-install-recommends \
       ca-certificates git python3 python3-venv && \
+    if [ -d /etc/apt.own ]; then rm -rf /etc/apt && mv /etc/apt.own /etc/apt; fi && \
     rm -rf /var/lib/apt/lists/*
 RUN python3 -m venv /opt/venv
 ENV PATH=/opt/venv/bin:$PATH
@@ -60,6 +62,7 @@ RUN python3 /opt/ascend-runner/verify_image.py --write /opt/ascend-runner/verifi
 FROM build
 COPY --from=verify /opt/ascend-runner/verified.json /opt/ascend-runner/verified.json
 ARG BUILDER_COMMIT=unknown
+ARG BASE_DIGEST=unknown
 LABEL \
       org.opencontainers.image.title="ms-swift for cpu" \
       org.opencontainers.image.description="ms-swift on the CPU, for the demo, the tests and machines without an NPU" \
@@ -78,6 +81,7 @@ LABEL \
       org.ascend-runner.package.msgspec="0.23.0" \
       org.ascend-runner.package.wheel="0.47.0" \
       org.ascend-runner.lock.cpu="sha256:41bde9cbaf37cbf485f0e1ced79cfa7127770a981d07540a3b5d5432b0aeab97" \
+      org.opencontainers.image.base.digest="$BASE_DIGEST" \
       org.ascend-runner.builder.commit="$BUILDER_COMMIT"
 ENTRYPOINT ["/opt/ascend-runner/with-env"]
 CMD ["bash"]

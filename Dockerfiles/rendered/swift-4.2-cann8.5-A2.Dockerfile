@@ -14,6 +14,7 @@ COPY Dockerfiles/files/install /opt/ascend-runner/install
 # A mirror instead of the distribution's own servers, for example http://mirrors.example.org
 ARG APT_MIRROR=
 RUN if [ -n "$APT_MIRROR" ]; then \
+      cp -a /etc/apt /etc/apt.own; \
       find /etc/apt -name '*.list' -o -name '*.sources' | xargs -r sed -Ei "s#https?://[^/ ]+/(ubuntu-ports|ubuntu|debian-security|debian)#$APT_MIRROR/\1#g"; \
     fi && \
     /opt/ascend-runner/install --run apt-get update -qq && \
@@ -21,6 +22,7 @@ RUN if [ -n "$APT_MIRROR" ]; then \
       ca-certificates curl git gcc g++ make cmake numactl libnuma-dev libgl1 libglib2.0-0 libsndfile1 libjemalloc2 clang-15 && \
     update-alternatives --install /usr/bin/clang clang /usr/bin/clang-15 20 && \
     update-alternatives --install /usr/bin/clang++ clang++ /usr/bin/clang++-15 20 && \
+    if [ -d /etc/apt.own ]; then rm -rf /etc/apt && mv /etc/apt.own /etc/apt; fi && \
     rm -rf /var/lib/apt/lists/*
 
 # Package indexes: PyPI, and those that have what PyPI has not
@@ -114,6 +116,7 @@ RUN python3 /opt/ascend-runner/verify_image.py --write /opt/ascend-runner/verifi
 FROM build
 COPY --from=verify /opt/ascend-runner/verified.json /opt/ascend-runner/verified.json
 ARG BUILDER_COMMIT=unknown
+ARG BASE_DIGEST=unknown
 LABEL \
       org.opencontainers.image.title="ms-swift for A2" \
       org.opencontainers.image.description="The older generation, CANN 8.5.0 with vLLM-Ascend 0.14.0rc1 and ms-swift 4.2" \
@@ -149,6 +152,7 @@ LABEL \
       org.ascend-runner.package.wheel="0.47.0" \
       org.ascend-runner.lock.swift-4.2-cann8.5-aarch64="sha256:f81cda3e76d0da4cbdc70195177c1fef3aa2b36729dba672d800c65ecb6d3778" \
       org.ascend-runner.lock.swift-4.2-cann8.5-x86_64="sha256:b5b717389019948d422ea58f6759658a4cdac97f6caa213ca096a254e3161bc2" \
+      org.opencontainers.image.base.digest="$BASE_DIGEST" \
       org.ascend-runner.builder.commit="$BUILDER_COMMIT"
 ENTRYPOINT ["/opt/ascend-runner/with-env"]
 CMD ["bash"]

@@ -14,6 +14,7 @@ COPY Dockerfiles/files/install /opt/ascend-runner/install
 # A mirror instead of the distribution's own servers, for example http://mirrors.example.org
 ARG APT_MIRROR=
 RUN if [ -n "$APT_MIRROR" ]; then \
+      cp -a /etc/apt /etc/apt.own; \
       find /etc/apt -name '*.list' -o -name '*.sources' | xargs -r sed -Ei "s#https?://[^/ ]+/(ubuntu-ports|ubuntu|debian-security|debian)#$APT_MIRROR/\1#g"; \
     fi && \
     /opt/ascend-runner/install --run apt-get update -qq && \
@@ -21,6 +22,7 @@ RUN if [ -n "$APT_MIRROR" ]; then \
       ca-certificates curl git gcc g++ make cmake numactl libnuma-dev libgl1 libglib2.0-0 libsndfile1 libjemalloc2 clang-15 && \
     update-alternatives --install /usr/bin/clang clang /usr/bin/clang-15 20 && \
     update-alternatives --install /usr/bin/clang++ clang++ /usr/bin/clang++-15 20 && \
+    if [ -d /etc/apt.own ]; then rm -rf /etc/apt && mv /etc/apt.own /etc/apt; fi && \
     rm -rf /var/lib/apt/lists/*
 
 # Package indexes: PyPI, and those that have what PyPI has not
@@ -115,6 +117,7 @@ RUN python3 /opt/ascend-runner/verify_image.py --write /opt/ascend-runner/verifi
 FROM build
 COPY --from=verify /opt/ascend-runner/verified.json /opt/ascend-runner/verified.json
 ARG BUILDER_COMMIT=unknown
+ARG BASE_DIGEST=unknown
 LABEL \
       org.opencontainers.image.title="ms-swift for A3" \
       org.opencontainers.image.description="CANN 9.1.0 with vLLM-Ascend 0.23.0 and ms-swift 4.5" \
@@ -152,6 +155,7 @@ LABEL \
       org.ascend-runner.package.wheel="0.47.0" \
       org.ascend-runner.lock.swift-4.5-cann9.1-aarch64="sha256:b2d980887546751155508c1f0dc520171b610cb30d22a1b0df4fa0c1ad052d8d" \
       org.ascend-runner.lock.swift-4.5-cann9.1-x86_64="sha256:544733806ef2cd9a7992be7ff1d013400cebc777836430f85693dd68f81b25b0" \
+      org.opencontainers.image.base.digest="$BASE_DIGEST" \
       org.ascend-runner.builder.commit="$BUILDER_COMMIT"
 ENTRYPOINT ["/opt/ascend-runner/with-env"]
 CMD ["bash"]

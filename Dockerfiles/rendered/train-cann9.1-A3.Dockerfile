@@ -14,11 +14,13 @@ COPY Dockerfiles/files/install /opt/ascend-runner/install
 # A mirror instead of the distribution's own servers, for example http://mirrors.example.org
 ARG APT_MIRROR=
 RUN if [ -n "$APT_MIRROR" ]; then \
+      cp -a /etc/apt /etc/apt.own; \
       find /etc/apt -name '*.list' -o -name '*.sources' | xargs -r sed -Ei "s#https?://[^/ ]+/(ubuntu-ports|ubuntu|debian-security|debian)#$APT_MIRROR/\1#g"; \
     fi && \
     /opt/ascend-runner/install --run apt-get update -qq && \
     DEBIAN_FRONTEND=noninteractive /opt/ascend-runner/install --run apt-get install -y -qq --no-install-recommends \
       ca-certificates curl git gcc g++ make cmake numactl libnuma-dev libgl1 libglib2.0-0 libsndfile1 libjemalloc2 && \
+    if [ -d /etc/apt.own ]; then rm -rf /etc/apt && mv /etc/apt.own /etc/apt; fi && \
     rm -rf /var/lib/apt/lists/*
 
 # Package indexes: PyPI, and those that have what PyPI has not
@@ -72,6 +74,7 @@ RUN python3 /opt/ascend-runner/verify_image.py --write /opt/ascend-runner/verifi
 FROM build
 COPY --from=verify /opt/ascend-runner/verified.json /opt/ascend-runner/verified.json
 ARG BUILDER_COMMIT=unknown
+ARG BASE_DIGEST=unknown
 LABEL \
       org.opencontainers.image.title="ms-swift for A3" \
       org.opencontainers.image.description="Training only, CANN 9.1.0 with ms-swift 4.6 and neither vLLM nor Megatron" \
@@ -99,6 +102,7 @@ LABEL \
       org.ascend-runner.package.wheel="0.47.0" \
       org.ascend-runner.lock.train-cann9.1-aarch64="sha256:e4f32d7520b6c65cd211063df96d02d5d422d0180357551d58e739dacb93c78c" \
       org.ascend-runner.lock.train-cann9.1-x86_64="sha256:14a80c0a909a8fc97f65372fffe3e1391105595d49e593ea095ba53cea088532" \
+      org.opencontainers.image.base.digest="$BASE_DIGEST" \
       org.ascend-runner.builder.commit="$BUILDER_COMMIT"
 ENTRYPOINT ["/opt/ascend-runner/with-env"]
 CMD ["bash"]

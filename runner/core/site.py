@@ -30,8 +30,14 @@ class Mirrors(Model):
 
     pip_index_url: Url | None = None
     pip_extra_index_urls: list[Url] = Field(default_factory=list)
-    apt: Url | None = None
     hf_endpoint: Url | None = None
+    apt: Url | None = None
+    dnf: Url | None = None
+    registries: dict[str, str] = Field(default_factory=dict, description="registry -> what stands in for it")
+    git: dict[str, Url] = Field(default_factory=dict, description="host -> what replaces https://host")
+    indexes: dict[str, Url] = Field(
+        default_factory=dict, description="a stack's index by its name -> a mirror"
+    )
 
 
 class Proxies(Model):
@@ -84,6 +90,7 @@ class Site(Model):
     proxies: Proxies = Field(default_factory=Proxies.model_construct)
     # pip splits the variable at blanks (pip/_internal/cli/parser.py), so a folder with blanks cannot be named
     wheelhouse: Annotated[str, Field(pattern=r"^(/|~/)\S*$")] | None = None
+    ca_bundle: FolderPath | None = Field(default=None, description="certificates that image builds trust")
     mounts: MountPolicy = Field(default_factory=MountPolicy.model_construct)
     limits: SiteLimits = Field(default_factory=SiteLimits.model_construct)
     notify: Notify | None = None
@@ -190,8 +197,15 @@ offline: false
 #mirrors:
 #  pip_index_url: https://mirrors.aliyun.com/pypi/simple
 #  pip_extra_index_urls: [https://mirrors.huaweicloud.com/ascend/repos/pypi]
-#  apt: http://mirrors.aliyun.com/ubuntu
 #  hf_endpoint: https://hf-mirror.com
+#  apt: http://mirrors.aliyun.com
+#  dnf: http://mirrors.aliyun.com/openeuler
+#  registries: {quay.io: quay.example.com}
+#  git: {github.com: "https://git.example.com/github"}
+#  indexes: {ascend: "https://pypi.example.com/ascend/simple"}
+
+# A file with the certificates that image builds trust, when a proxy or a mirror has one of its own.
+#ca_bundle: /etc/ssl/certs/ca-certificates.crt
 
 # How the network is reached. This machine itself is always reached directly.
 #proxies:

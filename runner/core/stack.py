@@ -138,5 +138,10 @@ class Stack(Model):
 
     def version(self, package: str) -> str | None:
         """The pinned version of a package; None when the stack does not pin it."""
-        pin = self.packages.get(package)
-        return pin.version if pin else None
+        plain = _plain(package)
+        return next((pin.version for name, pin in self.packages.items() if _plain(name) == plain), None)
+
+
+def _plain(name: str) -> str:
+    """A package's name as indexes compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from pydantic import Field
 
+from runner.core.buildfail import BuildRule, BuildRules
 from runner.core.hardware import Hardware, Product
 from runner.core.spec import Model
 from runner.core.support import CannTable, Drivers, Support, Swift, Torch, TorchNpu, VllmAscend
@@ -50,6 +51,12 @@ def load_hardware() -> list[Hardware]:
 def load_unsupported() -> list[Product]:
     """The products that ms-swift is not supported on."""
     return _read(DATA / "hardware" / "unsupported.yaml", Unsupported).products
+
+
+@cache
+def load_build_rules() -> list[BuildRule]:
+    """Why builds are known to fail."""
+    return _read(DATA / "rules" / "build_failures.yaml", BuildRules).rules
 
 
 def _read(path: Path, model: type[T]) -> T:

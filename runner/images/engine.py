@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,10 +38,12 @@ class Engine:
             raise HostError(f"`docker {args[0]}` failed: {said[-1] if said else done.returncode}")
         return done.stdout
 
-    def stream(self, args: Sequence[str], env: Mapping[str, str], say: Callable[[str], None]) -> int:
+    def stream(
+        self, args: Sequence[str], env: Mapping[str, str], say: Callable[[str], None], cwd: Path | None = None
+    ) -> int:
         """Run a docker command and hand on each line that it prints; its exit code."""
         with subprocess.Popen(
-            [self.program, *args], env={**os.environ, **env}, stdin=subprocess.DEVNULL, text=True,
+            [self.program, *args], env={**os.environ, **env}, stdin=subprocess.DEVNULL, text=True, cwd=cwd,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace",
         ) as process:  # fmt: skip
             assert process.stdout is not None
@@ -59,6 +62,20 @@ class Engine:
         )
         found: list[dict[str, Any]] = json.loads(done.stdout or "[]")
         return found[0] if found else None
+
+    def platform(self, arch: str) -> list[str]:
+        """The option for another architecture than the engine's own."""
+        return [] if arch == self.arch else ["--platform", PLATFORMS[arch]]
+
+    def read_file(self, image: str, path: str) -> str:
+        """A text file of an image, which need not run here."""
+        container = self.run("create", image, "-").strip()
+        try:
+            with tempfile.TemporaryDirectory() as scratch:
+                self.run("cp", f"{container}:{path}", f"{scratch}/file")
+                return (Path(scratch) / "file").read_text(encoding="utf-8")
+        finally:
+            self.run("rm", "-f", container)
 
     def emulates(self, arch: str) -> bool:
         """Whether programs of an architecture run here."""

@@ -80,7 +80,7 @@ def render(stack: Stack, variant: Variant, locks: Mapping[str, str], catalogue: 
         vllm=pins["vllm"].version if "vllm" in pins else None,
         vllm_ascend=_kernels(pins),
         repositories=[_repository(n, p) for n, p in pins.items() if p.git],
-        record=f"Dockerfiles/rendered/{stack.stack}-{variant.generation}.json",
+        record=record_path(stack, variant),
         labels=labels(stack, variant, pins, locks),
     )
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
@@ -98,6 +98,11 @@ def rendered(stack: Stack, catalogue: Path) -> dict[str, str]:
             stack, variant, hardware.get(generation), locks
         )
     return files
+
+
+def record_path(stack: Stack, variant: Variant) -> str:
+    """Where the image's record is in the folder that docker builds from."""
+    return f"Dockerfiles/rendered/{stack.stack}-{variant.generation}.json"
 
 
 def image_record(stack: Stack, variant: Variant, hardware: Hardware | None, locks: Mapping[str, str]) -> str:

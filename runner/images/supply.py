@@ -11,9 +11,10 @@ import functools
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import cast
 from urllib.parse import unquote
 
 from runner.errors import UsageError
@@ -30,11 +31,10 @@ class Supply:
     ca_bundle: Path | None = None
     wheelhouse: Path | None = None
     git_mirrors: dict[str, str] = field(default_factory=dict)  # https://github.com -> a mirror
+    indexes: dict[str, str] = field(default_factory=dict)  # a stack's index by name -> a mirror
 
     def __bool__(self) -> bool:
-        return bool(
-            self.index_url or self.extra_index_urls or self.ca_bundle or self.wheelhouse or self.git_mirrors
-        )
+        return any(getattr(self, f.name) for f in fields(self))
 
 
 def pip_conf(supply: Supply, address: str) -> str:
@@ -103,7 +103,10 @@ class _Handler(SimpleHTTPRequestHandler):
             case "ca.pem" if supply.ca_bundle:
                 return supply.ca_bundle.read_bytes()
             case "pip.conf" if supply.index_url or supply.extra_index_urls or supply.wheelhouse:
-                return pip_conf(supply, f"http://{self.headers.get('Host', '')}").encode()
+                host, port = cast("tuple[str, int]", self.server.server_address)
+                return pip_conf(supply, f"http://{host}:{port}").encode()
+            case "indexes" if supply.indexes:
+                return "".join(f"{k} {v}\n" for k, v in supply.indexes.items()).encode()
             case "gitconfig" if supply.git_mirrors:
                 return git_config(supply).encode()
         return None

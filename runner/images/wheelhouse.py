@@ -18,7 +18,7 @@ from packaging.tags import Tag, compatible_tags, cpython_tags
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from runner.core.lockfile import ARCHES, Lock, Locked
-from runner.core.stack import Pin, Stack
+from runner.core.stack import Stack
 from runner.errors import UnreachableError
 from runner.images.index import PYPI, Listed, files_of
 
@@ -45,10 +45,16 @@ def fill(stack: Stack, lock: Lock, arch: str, folder: Path, near: Sequence[Path]
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(fetch, wanted))
-    for name, pin in stack.packages.items():
-        for where in [w for w in (_checkout(name, pin),) if w]:
-            missing += _archive(*where, folder / "git", say)
+    for name, url, commit in checkouts(stack):
+        missing += _archive(name, url, commit, folder / "git", say)
     return sorted(missing)
+
+
+def checkouts(stack: Stack) -> list[tuple[str, str, str]]:
+    """Name, address and commit of each repository that the stack is built from."""
+    pins = stack.packages.items()
+    own = [(name, pin.git, pin.commit) for name, pin in pins if pin.git and pin.commit]
+    return [*own, *((name, pin.kernels.git, pin.kernels.commit) for name, pin in pins if pin.kernels)]
 
 
 def archive_name(name: str, commit: str) -> str:
@@ -120,12 +126,6 @@ def _tags(python: str, machine: str) -> list[Tag]:
 def _applies(marker: str, python: str, machine: str) -> bool:
     place = {"python_version": python, "python_full_version": f"{python}.0", "platform_machine": machine}
     return not marker or Marker(marker).evaluate({**place, "sys_platform": "linux"})
-
-
-def _checkout(name: str, pin: Pin) -> tuple[str, str, str] | None:
-    if pin.git and pin.commit:
-        return name, pin.git, pin.commit
-    return (name, pin.kernels.git, pin.kernels.commit) if pin.kernels else None
 
 
 def _archive(name: str, url: str, commit: str, folder: Path, say: Say) -> list[str]:

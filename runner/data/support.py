@@ -27,6 +27,27 @@ class Unsupported(Model):
     products: list[Product] = Field(min_length=1)
 
 
+class Published(Model):
+    """One published image; `read` says whether the tag itself was seen at the source."""
+
+    tag: str
+    read: bool
+
+
+class Official(Model):
+    """The published images of ms-swift."""
+
+    repository: str
+    source: str
+    tags: list[Published]
+
+
+@cache
+def load_official() -> Official:
+    """The published images of ms-swift."""
+    return _read(DATA / "support" / "official_images.yaml", Official)
+
+
 @cache
 def load_support() -> Support:
     """All tables of versions that go together."""

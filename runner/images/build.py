@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import tempfile
@@ -141,7 +140,7 @@ def _outcome(engine: Engine, request: Request) -> dict[str, Any]:
     verified = json.loads(engine.read_file(request.tags[0], "/opt/ascend-runner/verified.json"))
     return {
         "image": {"id": found.get("Id"), "bytes": found.get("Size"), "tags": list(request.tags)},
-        "dockerfile": "sha256:" + hashlib.sha256(dockerfile(request).encode()).hexdigest(),
+        "dockerfile": digest(dockerfile(request)),
         "unlocked": verified["unlocked"],
         "missing": verified["missing"],
         "checks": verified["checks"],

@@ -157,7 +157,7 @@ def labels(
 
 
 def digest(text: str) -> str:
-    """The digest of a lock, as labels and records name it."""
+    """The digest of a text, as labels and records name it."""
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shutil
 import subprocess
@@ -20,6 +19,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from runner.core.lockfile import ARCHES, Lock, Locked
 from runner.core.stack import Stack
 from runner.errors import UnreachableError
+from runner.files import file_sha256
 from runner.images.index import PYPI, Listed, files_of
 
 SOURCES = ("vllm", "vllm-ascend")  # are built in the image
@@ -78,13 +78,13 @@ def _fetch(
     if best is None:
         raise UnreachableError(f"{index} has no file for this machine")
     target = folder / best.name
-    if target.exists() and (not best.sha256 or _sha256(target) == best.sha256):
+    if target.exists() and (not best.sha256 or file_sha256(target) == best.sha256):
         return
     say(f"  {best.name}")
     draft = target.with_name(f".{best.name}.part")
     with urllib.request.urlopen(best.url, timeout=300) as answer, draft.open("wb") as out:
         shutil.copyfileobj(answer, out)
-    if best.sha256 and _sha256(draft) != best.sha256:
+    if best.sha256 and file_sha256(draft) != best.sha256:
         draft.unlink()
         raise UnreachableError(f"{best.name} does not have the locked hash")
     draft.replace(target)
@@ -150,11 +150,3 @@ def _archive(name: str, url: str, commit: str, folder: Path, say: Say) -> list[s
             archive.add(tree, arcname=".", filter=lambda m: None if m.name.startswith("./.git") else m)
         draft.replace(target)
     return []
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as f:
-        for block in iter(lambda: f.read(1 << 20), b""):
-            digest.update(block)
-    return digest.hexdigest()

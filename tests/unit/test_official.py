@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from runner.core.official import fitting
-from runner.core.parse.cann import parse_cann
 from runner.core.parse.tags import ImageTag, parse_tag
+from runner.data.support import load_support
 
 LISTED = yaml.safe_load((files("runner.data") / "support" / "official_images.yaml").read_text("utf-8"))
 PUBLISHED = [parse_tag(f"{LISTED['repository']}:{entry['tag']}") for entry in LISTED["tags"]]
@@ -60,16 +60,18 @@ def test_equal_versions_keep_their_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("newest", "expected"),
+    ("driver", "expected"),
     [
-        ("9.1.0", ["v4.5.2", "v4.5.2", "v4.4.2", "v4.4.2", "v4.3.0"]),
-        ("9.1.0-beta.3", ["v4.4.2", "v4.4.2", "v4.3.0"]),
-        ("9.0.0", ["v4.3.0"]),
-        ("8.5.1", []),
+        ("25.5.2", ["v4.5.2", "v4.5.2", "v4.4.2", "v4.4.2", "v4.3.0"]),
+        ("26.0.rc1", ["v4.5.2", "v4.5.2", "v4.4.2", "v4.4.2", "v4.3.0"]),
+        ("25.0.1", ["v4.4.2", "v4.4.2", "v4.3.0"]),
+        ("24.1.0", []),
+        ("25.50", []),
     ],
 )
-def test_no_cann_is_newer_than_the_driver_allows_or_unknown(newest: str, expected: list[str]) -> None:
-    assert versions(fitting(PUBLISHED, generation="A2", newest_cann=parse_cann(newest))) == expected
+def test_the_driver_is_known_to_run_the_cann(driver: str, expected: list[str]) -> None:
+    rows = load_support().driver.rows
+    assert versions(fitting(PUBLISHED, generation="A2", driver=driver, rows=rows)) == expected
 
 
 @pytest.mark.parametrize(

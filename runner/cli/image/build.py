@@ -68,17 +68,24 @@ def _modelscopes(command: Callable[..., Any]) -> Callable[..., Any]:
 def command(**given: Any) -> int:
     """Build the image of a generation. Nothing is begun that is known not to work."""
     from runner.cli.image.asked import ordered, within_reach
-    from runner.errors import SpecError
+    from runner.errors import RunnerError, SpecError
     from runner.images.context import builder_commit
     from runner.images.engine import find_engine
 
     given = {**_as_ours(given), "commit": builder_commit()}
-    engine = None if given["dry_run"] else find_engine()
+    engine, absent = None, None
+    if not given["dry_run"]:
+        try:
+            engine = find_engine()
+        except RunnerError as e:
+            absent = e  # what cannot be built at all is said first
     requests, findings = ordered(given, engine)
-    if not given["dry_run"] and not _errors(findings):
+    if engine and not _errors(findings):
         findings = [*findings, *within_reach(requests)]
     if _errors(findings):
         raise SpecError(findings)
+    if absent:
+        raise absent
     _show(findings)
     if engine is None:
         return _dry(requests, findings, as_json=given["as_json"])

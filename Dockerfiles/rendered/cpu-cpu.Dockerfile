@@ -44,7 +44,8 @@ RUN /opt/ascend-runner/install packages
 ARG SWIFT_REF=
 COPY --from=lock /lock/layers/ms-swift.txt /lock/layers/ms-swift.unlocked.txt /opt/ascend-runner/lock/
 RUN if [ -n "$SWIFT_REF" ]; then \
-      /opt/ascend-runner/install --run python3 -m pip install --no-deps "git+https://github.com/modelscope/ms-swift.git@$SWIFT_REF"; \
+      /opt/ascend-runner/install --run python3 -m pip install --no-deps "git+https://github.com/modelscope/ms-swift.git@$SWIFT_REF" && \
+      echo "$SWIFT_REF" >/opt/ascend-runner/swift_ref; \
     else \
       /opt/ascend-runner/install ms-swift; \
     fi

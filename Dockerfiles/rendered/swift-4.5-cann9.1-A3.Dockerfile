@@ -88,7 +88,8 @@ RUN if [ -d /opt/MindSpeed ]; then \
 ARG SWIFT_REF=
 COPY --from=lock /lock/layers/ms-swift.txt /lock/layers/ms-swift.unlocked.txt /opt/ascend-runner/lock/
 RUN if [ -n "$SWIFT_REF" ]; then \
-      /opt/ascend-runner/install --run python3 -m pip install --no-deps "git+https://github.com/modelscope/ms-swift.git@$SWIFT_REF"; \
+      /opt/ascend-runner/install --run python3 -m pip install --no-deps "git+https://github.com/modelscope/ms-swift.git@$SWIFT_REF" && \
+      echo "$SWIFT_REF" >/opt/ascend-runner/swift_ref; \
     else \
       /opt/ascend-runner/install ms-swift; \
     fi
@@ -151,10 +152,10 @@ LABEL \
       org.ascend-runner.package.megatron-core="0.16.0" \
       org.ascend-runner.package.megatron-lm="core_v0.16.0@3bec9aa97dda898d16ff5a89bac0ed2b6682b172" \
       org.ascend-runner.package.mindspeed="core_r0.16.0@e4772499f7eb9fa9a68919dd1eaddef00e915b2d" \
-      org.ascend-runner.package.mcore-bridge="1.6.2" \
+      org.ascend-runner.package.mcore-bridge="1.6.3" \
       org.ascend-runner.package.wheel="0.47.0" \
-      org.ascend-runner.lock.swift-4.5-cann9.1-aarch64="sha256:b2d980887546751155508c1f0dc520171b610cb30d22a1b0df4fa0c1ad052d8d" \
-      org.ascend-runner.lock.swift-4.5-cann9.1-x86_64="sha256:544733806ef2cd9a7992be7ff1d013400cebc777836430f85693dd68f81b25b0" \
+      org.ascend-runner.lock.swift-4.5-cann9.1-aarch64="sha256:733ea2f3c944f51520893657c0a388c33ae55422e9fb378c632e6572799e9062" \
+      org.ascend-runner.lock.swift-4.5-cann9.1-x86_64="sha256:66f924460efab3945a3e6f944b44939943d0e38cbe31d837dbc0344937d0cc9b" \
       org.opencontainers.image.base.digest="$BASE_DIGEST" \
       org.ascend-runner.builder.commit="$BUILDER_COMMIT"
 ENTRYPOINT ["/opt/ascend-runner/with-env"]

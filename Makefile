@@ -6,7 +6,7 @@ STACK := $(BIN)/runner stack install cpu
 EXTRACT = $(BIN)/python -m runner.data.swift_args.extract --ms-swift $(1) --transformers $(2) --trl $(3) \
   --out runner/data/swift_args/ms-swift-$(1)_transformers-$(2)_trl-$(3).json
 
-.PHONY: setup demo test check lint golden schema bench chaos swift-args clean
+.PHONY: setup demo test check lint image images render check-build golden schema bench chaos swift-args clean
 .DEFAULT_GOAL := help
 
 help: ## say what there is
@@ -22,10 +22,22 @@ test: setup ## all tests, with real ms-swift
 	@$(BIN)/pytest
 
 check: .venv/done lint ## what has to hold for every change: linters, types, layers, and the fast tests
-	@$(BIN)/pytest -m 'not swift and not slow'
+	@$(BIN)/pytest -m 'not swift and not slow and not docker'
 
 lint: .venv/done
 	@$(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy && $(BIN)/lint-imports
+
+image: .venv/done ## build an image: make image GENERATION=A2 ARGS='--dry-run'
+	@$(BIN)/python build_image.py build $(if $(GENERATION),--generation $(GENERATION)) $(ARGS)
+
+images: .venv/done ## build the images of A2, A3 and 950 for this machine's architecture
+	@for one in A2 A3 950; do $(BIN)/python build_image.py build --generation $$one $(ARGS) || exit; done
+
+render: .venv/done ## write Dockerfiles/rendered anew, from the stacks
+	@$(BIN)/python build_image.py render
+
+check-build: .venv/done ## build the NPU images on a stand-in for CANN, as far as that goes (an hour, 40 GB, root)
+	@$(BIN)/python tests/images/check_build.py $(ARGS)
 
 golden: .venv/done ## write tests/golden and jobs/schema.json anew; read the difference before you keep it
 	@$(BIN)/python tests/golden/rewrite.py && $(MAKE) schema

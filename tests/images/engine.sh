@@ -9,7 +9,7 @@ docker=${RUNNER_DOCKER:-/usr/bin/docker}
 if ! "$docker" version >/dev/null 2>&1; then
   rm -rf "$folder/exec" "$folder/pid" "$folder/sock"
   setsid dockerd --data-root "$folder/data" --exec-root "$folder/exec" --pidfile "$folder/pid" -H "$DOCKER_HOST" \
-    --bridge none --iptables=false --storage-driver "${STORAGE_DRIVER:-overlay2}" \
+    --bridge none --iptables=false \
     </dev/null >"$folder/log" 2>&1 &
   for _ in $(seq 100); do
     "$docker" version >/dev/null 2>&1 && break

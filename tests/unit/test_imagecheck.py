@@ -110,7 +110,7 @@ def unbounded(stack: Stack) -> Stack:
 
 
 PINS: list[tuple[str, str, Callable[[Stack], Stack], str, list[str]]] = [
-    (GUIDE, A2, lambda s: pinned(s, torch="2.10.0"), "torch-npu", ["2.10.0", "2.9.0.post2", "pin torch 2.9.0"]),
+    (GUIDE, A2, lambda s: pinned(s, torch="2.10.0"), "torch-npu", ["2.10.0", "pin torch 2.9.0"]),
     (GUIDE, A2, lambda s: pinned(s, torchvision="0.25.0"), "torch-family", ["0.25.0", "0.24.0"]),
     (GUIDE, A2, lambda s: pinned(s, torch_npu="2.9.0.post4"), "torch-npu-cann", ["2.9.0.post4", "9.0.0"]),
     (GUIDE, A2, lambda s: pinned(s, vllm="0.23.0"), "vllm-ascend-vllm", ["v0.18.0", "vllm 0.18.0", "0.23.0"]),
@@ -118,10 +118,10 @@ PINS: list[tuple[str, str, Callable[[Stack], Stack], str, list[str]]] = [
     (NEW, A2, lambda s: pinned(s, peft="0.30.0"), "ms-swift-peft", ["0.30.0", "v4.5.3"]),
     (NEW, A2, lambda s: pinned(s, mcore_bridge="1.0.0"), "ms-swift-mcore-bridge", ["1.0.0", "v4.5.3"]),
     (NEW, A2, lambda s: pinned(s, vllm_ascend="0.23.O"), "unknown-version", ["0.23.O", "did you mean"]),
-    (NEW, A2, lambda s: s.model_copy(update={"cann": "9.1.O"}), "unknown-version", ["9.1.O", "9.1.0"]),
-    (NEW, "950", lambda s: s.model_copy(update={"cann": "8.5.0"}), "generation-cann", ["950 needs CANN 9.0.0"]),
+    (NEW, A2, lambda s: s.model_copy(update={"cann": "9.1.O"}), "unknown-version", ["9.1.O"]),
+    (NEW, "950", lambda s: s.model_copy(update={"cann": "8.5.0"}), "generation-cann", ["CANN 9.0.0"]),
     (NEW, "950", lambda s: pinned(s, vllm_ascend="0.18.0"), "vllm-ascend-950", ["v0.18.0", "v0.23.0"]),
-    (NEW, A2, lambda s: without_git(s, "MindSpeed"), "git-only", ["MindSpeed", "PyPI", "git and commit"]),
+    (NEW, A2, lambda s: without_git(s, "MindSpeed"), "git-only", ["PyPI", "git and commit"]),
     (GUIDE, A2, unbounded, "undeclared-bound", ["numpy", "pyarrow<26"]),
 ]  # fmt: skip
 

@@ -86,7 +86,7 @@ class BuildLog:
             self.steps[key] = replace(step, cached=True, seconds=0.0)
         elif m and (done := re.match(r"DONE (\d+\.\d+)s", body)):
             self.steps[key] = replace(step, seconds=float(done[1]))
-        elif m and body.startswith("ERROR"):
+        elif m and m[2] is None and body.startswith("ERROR"):  # a step's own lines have a time
             self._end(key, now)
             self.steps[key] = replace(self.steps[key], failed=True)
         else:

@@ -131,7 +131,8 @@ def write_base(folder: Path, python: str, cuda: Path | None) -> None:
         "FROM base:bookworm\nCOPY root /\n"
         "RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends "
         "libssl3 libffi8 libbz2-1.0 libsqlite3-0 liblzma5 libreadline8 libncursesw6 && "
-        "echo /usr/local/lib/cuda >/etc/ld.so.conf.d/cuda.conf && ldconfig\n"
+        f"printf '%s\\n' /usr/local/lib/cuda /usr/local/python{python}/lib >/etc/ld.so.conf.d/own.conf && "
+        "ldconfig\n"
         f"ENV PATH=/usr/local/python{python}/bin:$PATH\n"
         f"RUN python3 -m ensurepip -q && ln -sf pip3 /usr/local/python{python}/bin/pip\n"
         'ENTRYPOINT ["/entry.sh"]\nCMD ["bash"]\n'

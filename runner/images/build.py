@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import tempfile
 import time
@@ -47,22 +48,26 @@ def build(
     """Build it; the record, which is also in `folder` beside the log. BuildError says which step failed."""
     folder.mkdir(parents=True, exist_ok=True)
     base = fetched_base(engine, request, watch)
-    log, began = BuildLog(), time.time()
-    record: dict[str, Any] = {
-        "schema": "build/1", **_inputs(engine, request, base), "started": round(began, 3), "state": "FAILED",
-    }  # fmt: skip
-    started = time.monotonic()
+    log, started = BuildLog(), time.monotonic()
+    record = {"schema": "build/1", "state": "BUILDING", "started": round(time.time(), 3)}
+    record |= _inputs(engine, request, base)
+    _write(folder, record)
     try:
         code = _run(engine, request, folder, str(base["digest"]), log, watch)
         log.end(time.monotonic(), failed=code != 0)
         if code:
+            record["state"] = "FAILED"
             raise _failed(log, rules, folder)
         record |= {"state": "BUILT", **_outcome(engine, request)}
     finally:
         record["seconds"] = round(time.monotonic() - started, 2)
         record["steps"] = [_step(s) for s in log.steps.values()]
-        write_atomic(folder / "build.json", json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+        _write(folder, record)
     return record
+
+
+def _write(folder: Path, record: Mapping[str, Any]) -> None:
+    write_atomic(folder / "build.json", json.dumps(record, indent=1, ensure_ascii=False) + "\n")
 
 
 def fetched_base(engine: Engine, request: Request, watch: Watch) -> dict[str, str | None]:
@@ -152,6 +157,6 @@ def _step(step: BuildStep) -> dict[str, Any]:
 
 
 def record_folder(home: Path, tag: str) -> Path:
-    """Where the record of a build goes: one folder a tag and time."""
+    """Where the record of a build goes: one folder a tag, time and process."""
     plain = re.sub(r"[^A-Za-z0-9_.-]+", "_", tag)
-    return home / "images" / f"{plain}-{time.strftime('%Y%m%dT%H%M%S')}"
+    return home / "images" / f"{plain}-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"

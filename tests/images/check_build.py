@@ -38,7 +38,7 @@ def main() -> int:
     start = [Path(__file__).with_name("engine.sh"), asked.folder / "engine"]
     engine = subprocess.run(start, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
     own = {"DOCKER_HOST": engine, "RUNNER_DOCKER": DOCKER, "RUNNER_HOME": str(asked.folder)}
-    env = {**os.environ, **own}
+    env = {**os.environ, **own, "DOCKER_BUILDKIT": "1"}
     stand_ins, base = prepare(asked.stack, asked.folder, env)
     wheelhouse = asked.folder / f"wheels-{asked.stack}"
     filling = [*BUILDER, "wheelhouse", asked.stack, "--arch", "x86", "--to", wheelhouse, "--near", stand_ins]

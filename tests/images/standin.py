@@ -134,6 +134,6 @@ def write_base(folder: Path, python: str, cuda: Path | None) -> None:
         f"printf '%s\\n' /usr/local/lib/cuda /usr/local/python{python}/lib >/etc/ld.so.conf.d/own.conf && "
         "ldconfig\n"
         f"ENV PATH=/usr/local/python{python}/bin:$PATH\n"
-        f"RUN python3 -m ensurepip -q && ln -sf pip3 /usr/local/python{python}/bin/pip\n"
+        f"RUN python3 -m ensurepip >/dev/null && ln -sf pip3 /usr/local/python{python}/bin/pip\n"
         'ENTRYPOINT ["/entry.sh"]\nCMD ["bash"]\n'
     )

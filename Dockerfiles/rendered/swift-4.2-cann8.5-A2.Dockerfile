@@ -151,8 +151,8 @@ LABEL \
       org.ascend-runner.package.mindspeed="core_r0.15.3@d0d5809d4323eb908f89e87958de254465eb57b4" \
       org.ascend-runner.package.mcore-bridge="1.4.3" \
       org.ascend-runner.package.wheel="0.47.0" \
-      org.ascend-runner.lock.swift-4.2-cann8.5-aarch64="sha256:f81cda3e76d0da4cbdc70195177c1fef3aa2b36729dba672d800c65ecb6d3778" \
-      org.ascend-runner.lock.swift-4.2-cann8.5-x86_64="sha256:b5b717389019948d422ea58f6759658a4cdac97f6caa213ca096a254e3161bc2" \
+      org.ascend-runner.lock.swift-4.2-cann8.5-aarch64="sha256:9b89a9f16992a059c3b0c2e63cc3e56b256af9c9eaedc765720bd9344faaae01" \
+      org.ascend-runner.lock.swift-4.2-cann8.5-x86_64="sha256:eb8aef3c538737d1cfbdd2f50442ceb5678c7aef07a7079cb9a0a96a924cc512" \
       org.opencontainers.image.base.digest="$BASE_DIGEST" \
       org.ascend-runner.builder.commit="$BUILDER_COMMIT"
 ENTRYPOINT ["/opt/ascend-runner/with-env"]

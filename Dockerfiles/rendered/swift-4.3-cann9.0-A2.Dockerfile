@@ -153,8 +153,8 @@ LABEL \
       org.ascend-runner.package.mindspeed="core_r0.16.0@e4772499f7eb9fa9a68919dd1eaddef00e915b2d" \
       org.ascend-runner.package.mcore-bridge="1.5.2" \
       org.ascend-runner.package.wheel="0.47.0" \
-      org.ascend-runner.lock.swift-4.3-cann9.0-aarch64="sha256:f07c8b7c070a57824eda252feecf62c1bcbde81e30e1d788884e739427c6affd" \
-      org.ascend-runner.lock.swift-4.3-cann9.0-x86_64="sha256:b2aa896193ab187ddf856d7b843788bef9a1fc1f7c45060ed764f53206965ea5" \
+      org.ascend-runner.lock.swift-4.3-cann9.0-aarch64="sha256:f2b2faf32517f1435bb0a4886c3958e529543e4777c91a9e4d1d06d10757fde1" \
+      org.ascend-runner.lock.swift-4.3-cann9.0-x86_64="sha256:238ca18d9b55831c81595e462b25ef4f784acef0c7c3429cefab4e9f1cf50a98" \
       org.opencontainers.image.base.digest="$BASE_DIGEST" \
       org.ascend-runner.builder.commit="$BUILDER_COMMIT"
 ENTRYPOINT ["/opt/ascend-runner/with-env"]

@@ -154,8 +154,8 @@ LABEL \
       org.ascend-runner.package.mindspeed="core_r0.16.0@e4772499f7eb9fa9a68919dd1eaddef00e915b2d" \
       org.ascend-runner.package.mcore-bridge="1.6.3" \
       org.ascend-runner.package.wheel="0.47.0" \
-      org.ascend-runner.lock.swift-4.5-cann9.1-aarch64="sha256:733ea2f3c944f51520893657c0a388c33ae55422e9fb378c632e6572799e9062" \
-      org.ascend-runner.lock.swift-4.5-cann9.1-x86_64="sha256:66f924460efab3945a3e6f944b44939943d0e38cbe31d837dbc0344937d0cc9b" \
+      org.ascend-runner.lock.swift-4.5-cann9.1-aarch64="sha256:881b8bd6cca26aa63dfc60c9f1f8cf373736c71c16cd5de5a02b8ed3568e5f37" \
+      org.ascend-runner.lock.swift-4.5-cann9.1-x86_64="sha256:fdea6a573a6afa1ef0bae873549393c680ee564d1c9094ee9669938b7ebe8b88" \
       org.opencontainers.image.base.digest="$BASE_DIGEST" \
       org.ascend-runner.builder.commit="$BUILDER_COMMIT"
 ENTRYPOINT ["/opt/ascend-runner/with-env"]

@@ -84,10 +84,11 @@ def layered(entries: Iterable[Locked], stack: Stack) -> Lock:
     packages = sorted(entries, key=lambda p: (canonical(p.name), p.marker))
     layers: dict[str, list[Locked]] = {"build": [], "torch": [], "packages": []}
     layers |= {f"{component}-packages": [] for component in stack.components} | {n: [] for n in ALONE}
-    owners = _owners(packages, stack)
+    asked = _asked(packages)
+    owners, build = _owners(asked, stack), _reach(set(BUILD) & set(asked), asked)
     for package in packages:
         name = canonical(package.name)
-        alone = name if name in ALONE else "torch" if name in TORCH else "build" if name in BUILD else None
+        alone = name if name in ALONE else "torch" if name in TORCH else "build" if name in build else None
         layers[alone or owners.get(name, "packages")].append(package)
     return Lock({layer: tuple(some) for layer, some in layers.items() if some})
 
@@ -127,13 +128,18 @@ def _entries(lines: Sequence[str]) -> list[Locked]:
     return [replace(p, index=where.get(p.name)) for p in read_entries("\n".join(lines))]
 
 
-def _owners(packages: Iterable[Locked], stack: Stack) -> dict[str, str]:
-    """Which component a package belongs to: the one that all who ask for it lead to, if there is one."""
-    roots = {canonical(n): c for c, names in stack.components.items() for n in names}
+def _asked(packages: Iterable[Locked]) -> dict[str, list[str]]:
+    """Each package with those that it asks for."""
     asked: dict[str, list[str]] = {canonical(p.name): [] for p in packages}
     for package in packages:
         for parent in package.via:
             asked.setdefault(canonical(parent.split("[")[0]), []).append(canonical(package.name))
+    return asked
+
+
+def _owners(asked: Mapping[str, Sequence[str]], stack: Stack) -> dict[str, str]:
+    """Which component a package belongs to: the one that all who ask for it lead to, if there is one."""
+    roots = {canonical(n): c for c, names in stack.components.items() for n in names}
     free = {canonical(n) for n, pin in stack.packages.items() if canonical(n) not in roots and not pin.git}
     reached = _reach(free & set(asked), asked)
     owners: dict[str, str] = {}

@@ -102,5 +102,5 @@ def beginner(tmp_path: Path, *program: str, file: str = "") -> Iterator[Begin]:
     for attempt in started:
         for pid in attempt.living():
             os.kill(pid, signal.SIGKILL)
-        attempt.process.kill()
-        attempt.process.communicate()
+        with attempt.process:
+            attempt.process.kill()

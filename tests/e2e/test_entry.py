@@ -231,7 +231,7 @@ def test_killed_entry_leaves_no_record_of_an_end(both: Begin) -> None:
     attempt = both("echo up; sleep 60")
     attempt.until("up")
     attempt.process.kill()
-    attempt.process.communicate()
+    attempt.process.wait()
     assert not (attempt.folder / "exit.json").exists()
     started = attempt.record("started")
     assert started["pid"] == attempt.process.pid
